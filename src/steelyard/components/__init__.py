@@ -1,0 +1,1 @@
+"""The contracts that benchmarks, harnesses and environments fulfil, and the registry."""

@@ -1,0 +1,250 @@
+"""The contract of a benchmark: tasks, what an agent is shown of them, and how work is scored.
+
+`load_tasks` runs in the driver. Everything else may run in another process, on another machine:
+it sees the parameters and one task, nothing else. Hidden files and references reach neither the
+agent's prompt nor its environment.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar, Literal, Protocol
+
+from pydantic import BaseModel
+
+from steelyard.components.environment import NoParams, Resources, Session
+from steelyard.components.issues import Issue
+from steelyard.components.values import NO_USAGE, Message, Trust, Usage
+
+
+@dataclass(frozen=True, slots=True)
+class MetricSpec:
+    """A figure that scoring an attempt gives."""
+
+    name: str
+    kind: Literal["binary", "scalar"]
+    higher_is_better: bool = True
+    bounds: tuple[float, float] | None = None
+    """Lowest and highest possible value; (0, 1) for a binary one. None: unbounded, and then no
+    worst/best bounds are given for attempts without a score."""
+    on_failure: float | None = None
+    """What an ERROR or agent timeout counts as. None: left out, and coverage shows it. Binary
+    metrics default to 0 in `BenchmarkInfo`."""
+
+
+def binary(name: str, *, higher_is_better: bool = True) -> MetricSpec:
+    """A metric that is true or false; a failure counts as 0."""
+    return MetricSpec(name, "binary", higher_is_better, (0.0, 1.0), 0.0)
+
+
+def scalar(
+    name: str,
+    *,
+    higher_is_better: bool = True,
+    bounds: tuple[float, float] | None = None,
+    on_failure: float | None = None,
+) -> MetricSpec:
+    """A metric that is a number."""
+    return MetricSpec(name, "scalar", higher_is_better, bounds, on_failure)
+
+
+@dataclass(frozen=True, slots=True)
+class BenchmarkInfo:
+    """What a benchmark says of itself before any task is loaded."""
+
+    id: str
+    version: str
+    """Part of the evaluation identity; changes when scoring changes."""
+    metrics: tuple[MetricSpec, ...]
+    primary: str
+    """The name of the metric that stands for the benchmark."""
+    runs_model_code: bool
+    """True where scoring runs what a model wrote: `environment: auto` then picks a sandbox."""
+    attempts_may_overlap: bool = True
+    """True where two attempts of one task share nothing."""
+    license: str | None = None
+    source: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One task; `data` holds all that this benchmark needs to show and score it."""
+
+    id: str
+    data: Mapping[str, Any]
+    category: str | None = None
+    cluster: str | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """Give the serialisable form."""
+        return {
+            "id": self.id,
+            "data": dict(self.data),
+            "category": self.category,
+            "cluster": self.cluster,
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Task:
+        """Read the serialisable form."""
+        return cls(data["id"], data["data"], data["category"], data["cluster"])
+
+
+@dataclass(frozen=True, slots=True)
+class TaskLimits:
+    """What the benchmark grants the agent; None where it says nothing."""
+
+    run_seconds: float | None = None
+    evaluation_seconds: float | None = None
+    turns: int | None = None
+    output_tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EnvironmentNeeds:
+    """What a task asks of its environment. A request may only tighten it."""
+
+    image: str | None = None
+    network: Literal["none", "open"] | None = None
+    resources: Resources = Resources()
+
+    def as_json(self) -> dict[str, Any]:
+        """Give the serialisable form."""
+        return {
+            "image": self.image,
+            "network": self.network,
+            "resources": self.resources.as_json(),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A task's known good answer, for `oracle`: one of the three."""
+
+    answer: str | None = None
+    files: Path | None = None
+    """A folder laid over the working folder."""
+    command: tuple[str, ...] | None = None
+    """Run in the working folder, after `files` are in place."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskInput:
+    """What the agent gets."""
+
+    messages: tuple[Message, ...]
+    workspace: tuple[Path, ...] = ()
+    """Folders copied into the working folder, in order."""
+    needs: EnvironmentNeeds = EnvironmentNeeds()
+    limits: TaskLimits = TaskLimits()
+    answer_file: str | None = None
+    """The answer is this file of the working folder, not the harness's last words."""
+    answer_command: tuple[str, ...] | None = None
+    """The answer is what this command prints."""
+    collect: tuple[str, ...] = ()
+    """Paths of the working folder that scoring needs (`.` for all of it); carried into the
+    scorer's own environment after the agent's is closed."""
+    config: Mapping[str, Any] = field(default_factory=dict)
+    """For harnesses that know the benchmark; most ignore it."""
+
+    @property
+    def needs_environment(self) -> bool:
+        """True where the agent's environment must be open before it starts."""
+        return bool(self.workspace or self.answer_file or self.answer_command or self.collect)
+
+
+class ScoringContext(Protocol):
+    """What scoring may use."""
+
+    answer: str | None
+    """What the agent answered; None where it gave none."""
+    artifacts: Path | None
+    """Host folder with what was collected, or None."""
+
+    async def session(self) -> Session:
+        """Open, once, an environment for the scorer, with the collected paths put back.
+
+        Raises:
+            EnvironmentFault: it could not be opened.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """What scoring found."""
+
+    metrics: Mapping[str, float | bool]
+    """At least the primary metric. Values are finite."""
+    trust: Trust | None = None
+    """None: that of the sessions that were opened. A benchmark whose scorer shares its process
+    with the agent's code says CONTAINED; the engine takes the weaker of the two."""
+    details: Mapping[str, Any] = field(default_factory=dict)
+    """For people reading one attempt; at most a few KiB."""
+    issues: tuple[Issue, ...] = ()
+    """WARNINGs only; raise for more."""
+    usage: Usage = NO_USAGE
+
+
+class Benchmark(ABC):
+    """A set of tasks and the rule that scores them. Plug-ins subclass it."""
+
+    api: ClassVar[int] = 1
+    id: ClassVar[str]
+    Params: ClassVar[type[BaseModel]] = NoParams
+
+    def __init__(self, params: BaseModel) -> None:
+        self.params = params
+
+    @abstractmethod
+    def info(self) -> BenchmarkInfo:
+        """Describe the benchmark; cheap, no task is loaded.
+
+        Raises:
+            BadInput: the parameters name something that is not there or not well formed.
+        """
+
+    @classmethod
+    def unavailable(cls) -> str | None:
+        """Say what this machine lacks to run it, and the remedy; None where nothing."""
+        return None
+
+    @abstractmethod
+    def load_tasks(self) -> Sequence[Task]:
+        """Load every task, in the benchmark's order, ids unique. Blocking: called in a thread.
+
+        Raises:
+            BadInput: all that is wrong with the data, at once.
+        """
+
+    @abstractmethod
+    def task_input(self, task: Task, *, attempt: int, seed: int) -> TaskInput:
+        """Give what the agent is shown in this attempt. Pure."""
+
+    def generation_content(self, task: Task) -> Any:
+        """Give, as JSON data, all of the task that can change what an agent does.
+
+        Part of the generation identity. Must not depend on the attempt. The default is the whole
+        of `task.data`; override it where that holds scoring data.
+        """
+        return dict(task.data)
+
+    def evaluation_content(self, task: Task) -> Any:
+        """Give, as JSON data, all of the task that can change its score."""
+        return dict(task.data)
+
+    def reference(self, task: Task) -> Reference | None:
+        """Give the known good answer, None where there is none."""
+        return None
+
+    @abstractmethod
+    async def evaluate(self, task: Task, context: ScoringContext) -> Evaluation:
+        """Score one attempt. A wrong answer is a low score; raising is the scorer's own fault.
+
+        Raises:
+            AttemptFault: a known cause.
+            EnvironmentFault: the scorer's environment failed.
+        """

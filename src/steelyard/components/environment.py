@@ -1,0 +1,216 @@
+"""The contract of an environment: a provider that opens sessions in which programs run.
+
+A *provider* is made once a run from its parameters; a *session* is one folder and one set of
+processes, private to an execution. Every implementation passes
+`steelyard.testing.environment_suite`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from steelyard.components.values import Trust
+
+TOKEN_VARIABLE = "STEELYARD_TOKEN"  # noqa: S105 — the name of a variable
+"""Set in every process of a session, so that leftovers of a dead run can be found."""
+
+
+class NoParams(BaseModel):
+    """Parameters of a component that has none."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Resources:
+    """What a session may use; None where nothing is asked."""
+
+    cpu: float | None = None
+    memory_mb: int | None = None
+    processes: int | None = None
+    disk_mb: int | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """Give the serialisable form."""
+        return {
+            "cpu": self.cpu,
+            "memory_mb": self.memory_mb,
+            "processes": self.processes,
+            "disk_mb": self.disk_mb,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class OpenRequest:
+    """What one session is opened with."""
+
+    token: str
+    """Unique to the execution (and to its scorer); already in the journal."""
+    resources: Resources = Resources()
+    network: Literal["none", "open"] | None = None
+    """None: the provider's default. A provider that cannot close the network must refuse `none`
+    only where it claims isolation; `host_process` ignores it and says trust `host`."""
+    image: str | None = None
+    env: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ExecResult:
+    """How one program ended."""
+
+    exit_code: int
+    """Negative: the signal that ended it."""
+    stdout: bytes
+    stderr: bytes
+    timed_out: bool = False
+    truncated: bool = False
+    """True where a stream was longer than `max_output_bytes`; the rest was read and dropped."""
+    duration_s: float = 0.0
+
+    @property
+    def stdout_text(self) -> str:
+        """The output as text, with U+FFFD for what is not UTF-8."""
+        return self.stdout.decode("utf-8", "replace")
+
+    @property
+    def stderr_text(self) -> str:
+        """The error output as text, with U+FFFD for what is not UTF-8."""
+        return self.stderr.decode("utf-8", "replace")
+
+
+@dataclass(frozen=True, slots=True)
+class EnvironmentDescription:
+    """What a session turned out to be; goes into the record and the identity."""
+
+    provider: str
+    image: str | None = None
+    digest: str | None = None
+    details: Mapping[str, str] = field(default_factory=dict)
+
+    def as_json(self) -> dict[str, Any]:
+        """Give the record's form."""
+        return {"provider": self.provider, "image": self.image, "digest": self.digest}
+
+
+class EnvironmentFault(Exception):
+    """The provider failed, not the program it ran: the attempt ends FATAL."""
+
+
+class Session(ABC):
+    """One open environment.
+
+    Paths are absolute inside the session, or relative to `workdir`. All methods may be called
+    from several tasks at once. A cancelled `exec` ends the program's whole process tree first.
+    """
+
+    workdir: str
+    """The working folder, as programs inside see it."""
+    trust: Trust
+    """What a probe of this machine confirmed, not what the provider hopes for."""
+    description: EnvironmentDescription
+
+    @abstractmethod
+    async def exec(
+        self,
+        argv: Sequence[str],
+        *,
+        stdin: bytes = b"",
+        env: Mapping[str, str] | None = None,
+        cwd: str | None = None,
+        timeout_s: float | None = None,
+        max_output_bytes: int = 10 * 1024 * 1024,
+    ) -> ExecResult:
+        """Run a program to its end, its whole process tree ended with it.
+
+        The deadline starts when the process has started. A program that cannot be found is exit
+        code 127, not an error of ours.
+
+        Raises:
+            EnvironmentFault: the session is gone or could not start any process.
+        """
+
+    @abstractmethod
+    async def write_file(self, path: str, data: bytes, *, mode: int = 0o644) -> None:
+        """Write a file, making its folders."""
+
+    @abstractmethod
+    async def read_file(self, path: str, *, max_bytes: int = 10 * 1024 * 1024) -> bytes:
+        """Read a regular file; links that lead out of the session are refused.
+
+        Raises:
+            FileNotFoundError: there is none.
+            ValueError: it is larger than `max_bytes`, or not a regular file.
+        """
+
+    @abstractmethod
+    async def upload(self, source: Path, path: str) -> None:
+        """Copy a file or folder of the host in, modes and links inside it kept."""
+
+    @abstractmethod
+    async def download(self, path: str, target: Path) -> None:
+        """Copy a file or folder out to a new path of the host.
+
+        Links that lead out of the copied folder are left out, devices and sockets too.
+        """
+
+    @abstractmethod
+    async def close(self) -> None:
+        """End every process, remove the folder. Safe to call twice and while an exec runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Leftover:
+    """Something a dead run left behind."""
+
+    provider: str
+    token: str
+    description: str
+    """For people: a process id and command, or a folder."""
+
+
+class Environment(ABC):
+    """A provider of sessions. Plug-ins subclass it and declare `api = 1`."""
+
+    api: ClassVar[int] = 1
+    id: ClassVar[str]
+    is_local: ClassVar[bool] = True
+    """Local providers are not paced by default; intents for remote ones are synced first."""
+    Params: ClassVar[type[BaseModel]] = NoParams
+
+    def __init__(self, params: BaseModel) -> None:
+        self.params = params
+
+    @classmethod
+    def unavailable(cls) -> str | None:
+        """Say why it cannot work on this machine, and the remedy; None where it can.
+
+        May look at files and start a short probe; never the network. Blocking: called in a
+        thread.
+        """
+        return None
+
+    @abstractmethod
+    async def open(self, request: OpenRequest) -> Session:
+        """Open a session; a cancelled open leaves nothing behind.
+
+        Raises:
+            EnvironmentFault: it could not be opened.
+        """
+
+    async def find_leftovers(self, tokens: Sequence[str]) -> Sequence[Leftover]:
+        """Find what sessions with these tokens left behind on this machine."""
+        return ()
+
+    async def end_leftovers(self, leftovers: Sequence[Leftover]) -> None:
+        """End them. Called only for runs whose owner is proven dead."""
+        return
+
+    async def close(self) -> None:
+        """Let go of what the provider itself holds. Called once, after every session."""
+        return

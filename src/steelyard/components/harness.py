@@ -1,0 +1,114 @@
+"""The contract of a harness: the agent scaffold that works on one task."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Protocol
+
+from pydantic import BaseModel
+
+from steelyard.components.benchmark import Reference, TaskInput
+from steelyard.components.clock import AgentTimer
+from steelyard.components.environment import NoParams, Session
+from steelyard.components.issues import Issue
+from steelyard.components.model import ModelClient
+
+
+@dataclass(frozen=True, slots=True)
+class HarnessTraits:
+    """What the engine must know before it starts one."""
+
+    calls_model: bool
+    """False: the model id is `none` and no endpoint is needed."""
+    runs_model_code: bool = False
+    """True where programs a model wrote run in the agent's environment."""
+    needs_reference: bool = False
+    """True for `oracle` alone: it is handed the task's reference."""
+    attempts_may_overlap: bool = True
+    """True where two attempts of one task share nothing outside their environments."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step of a trajectory, in ATIF's words."""
+
+    source: str
+    """`user`, `agent` or `system`."""
+    message: str
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+class HarnessContext(Protocol):
+    """What a harness may use during one execution."""
+
+    task_id: str
+    input: TaskInput
+    attempt: int
+    """Counted from 1."""
+    seed: int
+    reference: Reference | None
+    """None unless the traits ask for it."""
+    timer: AgentTimer
+
+    @property
+    def model(self) -> ModelClient:
+        """The model, bound to this attempt; raises where the request names none."""
+        ...
+
+    async def session(self) -> Session:
+        """Open the agent's environment, once, with the task's workspace in place.
+
+        Raises:
+            EnvironmentFault: it could not be opened.
+        """
+        ...
+
+    def step(self, step: Step) -> None:
+        """Add a step to the trajectory; kept even where the harness fails afterwards."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class HarnessResult:
+    """What came of one execution of the agent."""
+
+    answer: str | None
+    """Its last words; the engine replaces them where the task takes a file or a command."""
+    issues: tuple[Issue, ...] = ()
+    """ERRORs and WARNINGs. With an ERROR the partial work is still scored only where the
+    benchmark says so."""
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Harness(ABC):
+    """An agent scaffold. One instance serves all attempts of a run. Plug-ins subclass it."""
+
+    api: ClassVar[int] = 1
+    id: ClassVar[str]
+    version: ClassVar[str] = "1"
+    """Part of the generation identity; changes when behaviour changes."""
+    traits: ClassVar[HarnessTraits]
+    Params: ClassVar[type[BaseModel]] = NoParams
+
+    def __init__(self, params: BaseModel) -> None:
+        self.params = params
+
+    @classmethod
+    def unavailable(cls) -> str | None:
+        """Say what this machine lacks to run it, and the remedy; None where nothing."""
+        return None
+
+    @abstractmethod
+    async def run(self, context: HarnessContext) -> HarnessResult:
+        """Work on the task. Cancelled when the agent's time is up.
+
+        Raises:
+            AttemptFault: a known cause, the model client's own among them.
+            EnvironmentFault: the environment failed.
+        """
+
+    async def close(self) -> None:
+        """Let go of what the harness holds. Called once, at the end of the run."""
+        return

@@ -1,0 +1,1 @@
+"""Files to settings: documents with positions, layers, references, redaction, schemas."""

@@ -1,0 +1,104 @@
+"""Secrets as references: a settings tree, a spec or a record never holds the value itself.
+
+The value lives in a `SecretStore` of the process that resolved it. A worker elsewhere resolves
+`env:NAME` references from its own environment.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic_core import core_schema
+
+from steelyard.config.errors import Fault
+
+MARKER = "$secret"
+
+
+class SecretUnavailable(Fault):
+    """This process holds no value for a secret's reference."""
+
+    def __init__(self, ref: str) -> None:
+        name = ref.removeprefix("env:")
+        remedy = (
+            f"export {name} where the work runs"
+            if ref.startswith("env:")
+            else "write the secret as a whole-field ${NAME} reference, so that workers can find it"
+        )
+        super().__init__(f"the secret {ref} is not available in this process", remedy=remedy)
+
+
+@dataclass(frozen=True, slots=True)
+class SecretRef:
+    """Stands where a secret stood.
+
+    `ref` is `env:NAME` for a value that came from a `${NAME}` reference, else
+    `config:<field path>` for one written out in a file or option.
+    """
+
+    ref: str
+
+    def as_json(self) -> dict[str, str]:
+        """Give the serialisable form, `{"$secret": "env:NAME"}`."""
+        return {MARKER: self.ref}
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, _source: Any, _handler: Any) -> core_schema.CoreSchema:
+        return core_schema.is_instance_schema(cls)
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, _schema: Any, _handler: Any) -> dict[str, Any]:
+        return {"type": "string", "writeOnly": True, "description": "a secret, best as ${NAME}"}
+
+
+class SecretStore:
+    """The secrets this process knows, by reference; the source of what is redacted."""
+
+    def __init__(self, environ: Mapping[str, str] | None = None) -> None:
+        self._environ = os.environ if environ is None else environ
+        self._values: dict[str, str] = {}
+
+    def put(self, ref: str, value: str) -> SecretRef:
+        """Keep `value` under `ref` and return the reference that may travel."""
+        self._values[ref] = value
+        return SecretRef(ref)
+
+    def reveal(self, secret: SecretRef) -> str:
+        """Return the value; raise `SecretUnavailable` where this process has none."""
+        if secret.ref in self._values:
+            return self._values[secret.ref]
+        if secret.ref.startswith("env:"):
+            value = self._environ.get(secret.ref.removeprefix("env:"))
+            if value is not None:
+                return value
+        raise SecretUnavailable(secret.ref)
+
+    def reveal_tree(self, tree: Any) -> Any:
+        """Copy a tree of plain data with every reference replaced by its value."""
+        if isinstance(tree, SecretRef):
+            return self.reveal(tree)
+        if isinstance(tree, Mapping):
+            if set(tree) == {MARKER}:
+                return self.reveal(SecretRef(tree[MARKER]))
+            return {key: self.reveal_tree(value) for key, value in tree.items()}
+        if isinstance(tree, list | tuple):
+            return [self.reveal_tree(item) for item in tree]
+        return tree
+
+    def items(self) -> Iterator[tuple[str, str]]:
+        """Iterate over (reference, value); for the redaction boundary alone."""
+        yield from self._values.items()
+
+
+def sealed_json(tree: Any) -> Any:
+    """Copy a tree of settings into plain JSON data, references in their `$secret` form."""
+    if isinstance(tree, SecretRef):
+        return tree.as_json()
+    if isinstance(tree, Mapping):
+        return {str(key): sealed_json(value) for key, value in tree.items()}
+    if isinstance(tree, list | tuple):
+        return [sealed_json(item) for item in tree]
+    return tree

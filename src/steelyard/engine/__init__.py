@@ -1,0 +1,1 @@
+"""The life of an attempt: admission, execution, deadlines, cancellation, events."""

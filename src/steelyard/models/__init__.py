@@ -1,0 +1,1 @@
+"""Model endpoints: protocol adapters, clients, prices and the mock endpoint."""

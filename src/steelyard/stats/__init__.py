@@ -1,0 +1,1 @@
+"""Estimators, intervals and tests: pure functions, no I/O."""

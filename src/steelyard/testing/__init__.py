@@ -1,0 +1,1 @@
+"""Public aids for tests: conformance suites, fakes, fault plans."""
