@@ -241,7 +241,8 @@ def _from_file(kind: Kind, name: str, base_dir: Path) -> object:
     module = sys.modules.get(module_name)
     if module is None:
         spec = importlib.util.spec_from_file_location(module_name, path)
-        assert spec is not None and spec.loader is not None  # noqa: S101 — a .py file has both
+        if spec is None or spec.loader is None:
+            raise UnusableComponent(f"the {kind.value} {name!r}: {path} is not a Python file")
         module = importlib.util.module_from_spec(spec)
         sys.modules[module_name] = module
         try:
