@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# Write requirements.lock: every version and hash for all supported Pythons and systems, no host.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+if ! uv --version >/dev/null 2>&1; then
+  echo "make lock needs uv (pip install uv)" >&2
+  exit 1
+fi
+# Settings of this machine (indexes, folders of wheels) must not decide what everybody installs.
+for name in $(compgen -e | grep -E '^(PIP|UV)_' || true); do
+  case "$name" in
+    *CERT* | *TIMEOUT* | UV_CACHE_DIR | UV_NATIVE_TLS) ;;
+    *) unset "$name" ;;
+  esac
+done
+
+uv pip compile pyproject.toml --quiet --no-config --universal --python-version 3.11 \
+  --all-extras --group dev --group build --generate-hashes --no-strip-extras \
+  --no-emit-index-url --no-emit-find-links --no-header --no-annotate \
+  "$@" --output-file requirements.lock
