@@ -14,6 +14,7 @@ for name in $(compgen -e | grep -E '^(PIP|UV)_' || true); do
     *) unset "$name" ;;
   esac
 done
+export UV_SYSTEM_CERTS=true
 
 uv pip compile pyproject.toml --quiet --no-config --universal --python-version 3.11 \
   --all-extras --group dev --group build --generate-hashes --no-strip-extras \

@@ -6,6 +6,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 unset PYTHONDONTWRITEBYTECODE VIRTUAL_ENV PYTHONPATH PYTHONHOME
 venv=.venv
 python="$venv/bin/python"
+export UV_SYSTEM_CERTS=true  # a proxy or mirror may be signed by the system's own authority
 
 digest_of_inputs() {
   cat requirements.lock pyproject.toml scripts/setup.sh | sha256sum | cut -d' ' -f1
@@ -26,11 +27,11 @@ find_python() {
 }
 
 with_uv() {
-  uv venv --quiet --no-config --no-python-downloads --python "$1" --clear "$venv"
-  # The lock is whole, so nothing is resolved; --no-config keeps the caller's indexes out.
-  uv pip install --quiet --no-config --python "$python" --compile-bytecode \
+  uv venv --quiet --no-python-downloads --python "$1" --clear "$venv"
+  # The lock is whole, so nothing is resolved; keeps the caller's indexes out.
+  uv pip install --quiet --python "$python" --compile-bytecode \
     --require-hashes --no-deps --requirements requirements.lock
-  uv pip install --quiet --no-config --python "$python" --no-deps --no-build-isolation --editable .
+  uv pip install --quiet --python "$python" --no-deps --no-build-isolation --editable .
 }
 
 with_pip() {
