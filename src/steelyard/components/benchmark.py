@@ -159,10 +159,15 @@ class TaskInput:
 class ScoringContext(Protocol):
     """What scoring may use."""
 
-    answer: str | None
-    """What the agent answered; None where it gave none."""
-    artifacts: Path | None
-    """Host folder with what was collected, or None."""
+    @property
+    def answer(self) -> str | None:
+        """What the agent answered; None where it gave none."""
+        ...
+
+    @property
+    def artifacts(self) -> Mapping[str, Path]:
+        """What was collected: each path of `TaskInput.collect` that existed, as a host path."""
+        ...
 
     async def session(self) -> Session:
         """Open, once, an environment for the scorer, with the collected paths put back.

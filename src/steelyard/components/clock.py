@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Protocol
@@ -44,11 +44,13 @@ class AgentTimer:
     """The agent's time: a stopwatch that stands still while the agent must wait.
 
     Waiting for slots, rate limits and request retries is not the agent's time, so whoever makes
-    it wait does so inside `waiting()`. The engine moves the phase's deadline by `waited_s`.
+    it wait does so inside `waiting()`. The engine takes the phase's deadline away meanwhile.
     """
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, on_wait: Callable[[bool], None] | None = None) -> None:
+        """Start the watch; `on_wait` is told True when a wait begins and False when it ends."""
         self._clock = clock
+        self._on_wait = on_wait
         self._started = clock.monotonic()
         self._waited_s = 0.0
         self._waiters = 0
@@ -70,6 +72,8 @@ class AgentTimer:
         """Stop the watch for the duration of the block; blocks may overlap."""
         if not self._waiters:
             self._wait_began = self._clock.monotonic()
+            if self._on_wait is not None:
+                self._on_wait(True)
         self._waiters += 1
         try:
             yield
@@ -77,3 +81,5 @@ class AgentTimer:
             self._waiters -= 1
             if not self._waiters:
                 self._waited_s += self._clock.monotonic() - self._wait_began
+                if self._on_wait is not None:
+                    self._on_wait(False)

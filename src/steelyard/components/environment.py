@@ -181,6 +181,8 @@ class Environment(ABC):
     id: ClassVar[str]
     is_local: ClassVar[bool] = True
     """Local providers are not paced by default; intents for remote ones are synced first."""
+    best_trust: ClassVar[Trust] = Trust.HOST
+    """The most that its sessions can claim after a probe."""
     Params: ClassVar[type[BaseModel]] = NoParams
 
     def __init__(self, params: BaseModel) -> None:

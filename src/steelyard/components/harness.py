@@ -43,14 +43,35 @@ class Step:
 class HarnessContext(Protocol):
     """What a harness may use during one execution."""
 
-    task_id: str
-    input: TaskInput
-    attempt: int
-    """Counted from 1."""
-    seed: int
-    reference: Reference | None
-    """None unless the traits ask for it."""
-    timer: AgentTimer
+    @property
+    def task_id(self) -> str:
+        """The task worked on."""
+        ...
+
+    @property
+    def input(self) -> TaskInput:
+        """What the agent is shown."""
+        ...
+
+    @property
+    def attempt(self) -> int:
+        """Which of the k tries this is, counted from 1."""
+        ...
+
+    @property
+    def seed(self) -> int:
+        """For whatever the harness draws at random."""
+        ...
+
+    @property
+    def reference(self) -> Reference | None:
+        """The known good answer; None unless the traits ask for it."""
+        ...
+
+    @property
+    def timer(self) -> AgentTimer:
+        """The agent's stopwatch; wait for others inside `timer.waiting()`."""
+        ...
 
     @property
     def model(self) -> ModelClient:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from steelyard.components.benchmark import Task
-from steelyard.components.issues import Issue, Outcome
+from steelyard.components.harness import Step
+from steelyard.components.issues import Issue, Outcome, Phase
 from steelyard.components.values import NO_USAGE, Trust, Usage
 
 SPEC_SCHEMA = "execution-spec/1"
@@ -28,16 +29,30 @@ class ComponentSpec:
 
 @dataclass(frozen=True, slots=True)
 class TimeLimits:
-    """Seconds for each phase, multipliers applied; None for no limit.
+    """Seconds that the request grants each phase, before its multiplier."""
 
-    For `run_s` and `evaluate_s`, -1 means: what the task says.
-    """
-
-    setup_s: float | None
-    run_s: float | None
-    evaluate_s: float | None
+    setup_s: float = 600.0
+    """0 for no limit."""
+    run_s: float | None = None
+    """None: what the task says; 0: no limit."""
+    evaluate_s: float | None = None
+    setup_factor: float = 1.0
     run_factor: float = 1.0
     evaluate_factor: float = 1.0
+
+    def setup(self) -> float | None:
+        """Seconds to open an environment and fill it; None for no limit."""
+        return self.setup_s * self.setup_factor or None
+
+    def run(self, task_s: float | None) -> float | None:
+        """Seconds of the agent's own time; None for no limit."""
+        granted = task_s if self.run_s is None else self.run_s
+        return granted * self.run_factor if granted else None
+
+    def evaluate(self, task_s: float | None) -> float | None:
+        """Seconds for scoring; None for no limit."""
+        granted = task_s if self.evaluate_s is None else self.evaluate_s
+        return granted * self.evaluate_factor if granted else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +66,7 @@ class RequestSpec:
     """Never `auto`: what it resolved to."""
     model: Mapping[str, Any] | None
     """`ModelSettings` as JSON, secrets in their `$secret` form; None for model id `none`."""
-    limits: TimeLimits
+    limits: TimeLimits = TimeLimits()
     prices: Mapping[str, Mapping[str, float | None]] = field(default_factory=dict)
     data_dir: str | None = None
     cleanup_grace_s: float = 30.0
@@ -68,8 +83,6 @@ class ExecutionSpec:
     token: str
     """In the journal before the execution starts; marks everything it creates."""
     seed: int
-    attempt_dir: str
-    """Where files of this attempt go; made only when something is written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,13 +103,12 @@ class ExecutionResult:
     outcome: Outcome
     metrics: Mapping[str, float | bool] = field(default_factory=dict)
     answer: str | None = None
-    answer_file: str | None = None
     issues: tuple[Issue, ...] = ()
     usage: Usage = NO_USAGE
     times: PhaseTimes = PhaseTimes()
     trust: Trust | None = None
     environment: Mapping[str, Any] | None = None
-    trajectory: Mapping[str, Any] | None = None
+    steps: tuple[Step, ...] = ()
     artifacts: tuple[Mapping[str, Any], ...] = ()
     details: Mapping[str, Any] = field(default_factory=dict)
     request_fault: str | None = None
@@ -104,14 +116,27 @@ class ExecutionResult:
     model_calls_succeeded: int = 0
 
 
+class ExecutionObserver(Protocol):
+    """Is told of an execution while it runs; must return at once and never raise."""
+
+    def phase(self, token: str, phase: Phase) -> None:
+        """A phase has begun."""
+        ...
+
+    def session(self, token: str, state: Literal["opened", "closed"], provider: str) -> None:
+        """A session with this token was opened, or closed."""
+        ...
+
+
 class Executor(Protocol):
     """Runs executions, here or elsewhere.
 
-    `execute` never raises for what happens to the attempt: that is in the result. Cancelling it
-    ends the execution with its clean-up done.
+    `execute` never raises for what happens to the attempt: that is in the result. Cancelled, it
+    ends the execution, cleans up and returns a result with outcome `cancelled` and with what was
+    spent; cancelled a second time it gives up the clean-up and raises.
     """
 
-    async def execute(self, spec: ExecutionSpec) -> ExecutionResult:
+    async def execute(self, spec: ExecutionSpec, observer: ExecutionObserver) -> ExecutionResult:
         """Run one execution to its end."""
         ...
 

@@ -1,0 +1,226 @@
+"""One execution of one attempt: a function per phase over what the execution has gathered.
+
+    setup → run → collect → close the agent's session → evaluate → clean up
+
+Phases raise; one boundary in `execute` turns what they raise into issues by a table. Nothing
+here knows of admission, records or retries.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+import shutil
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+from steelyard.components.clock import AgentTimer
+from steelyard.components.environment import EnvironmentFault
+from steelyard.components.issues import AttemptFault, IssueCode, Outcome, Phase
+from steelyard.config.errors import BadInput
+from steelyard.engine.spec import ExecutionObserver, ExecutionResult, ExecutionSpec
+from steelyard.engine.work import AGENT_SUFFIX, SCORER_SUFFIX, Scoring, Services, TimeUp, Work
+
+log = logging.getLogger(__name__)
+
+CRASH_CODE: Final[Mapping[Phase, IssueCode]] = MappingProxyType(
+    {
+        Phase.SETUP: IssueCode.UNKNOWN,
+        Phase.RUN: IssueCode.HARNESS_CRASHED,
+        Phase.COLLECT: IssueCode.COLLECT_FAILED,
+        Phase.EVALUATE: IssueCode.SCORER_CRASHED,
+        Phase.CLEANUP: IssueCode.CLEANUP_FAILED,
+    }
+)
+"""What an exception that nobody foresaw is called, by phase."""
+
+TIMEOUT_CODE: Final[Mapping[Phase, IssueCode]] = MappingProxyType(
+    {
+        Phase.SETUP: IssueCode.ENVIRONMENT_OPEN_TIMED_OUT,
+        Phase.RUN: IssueCode.AGENT_TIMED_OUT,
+        Phase.COLLECT: IssueCode.COLLECT_FAILED,
+        Phase.EVALUATE: IssueCode.SCORER_TIMED_OUT,
+        Phase.CLEANUP: IssueCode.CLEANUP_FAILED,
+    }
+)
+
+
+async def execute(
+    spec: ExecutionSpec, services: Services, observer: ExecutionObserver
+) -> ExecutionResult:
+    """Run one execution to its end; see `Executor` for what cancelling does.
+
+    Never raises for what happens to the attempt.
+    """
+    work = Work(spec, services, observer)
+    cancelled = False
+    try:
+        await _phases(work)
+    except asyncio.CancelledError:
+        cancelled = True
+        _absorb_cancellation()
+    except TimeUp as error:
+        work.add_issue(TIMEOUT_CODE[work.phase], str(error))
+    except AttemptFault as fault:
+        work.add_issue(fault.code, fault.message)
+        if fault.request_fault:
+            work.request_fault = fault.message
+    except EnvironmentFault as fault:
+        work.add_issue(IssueCode.ENVIRONMENT_LOST, str(fault))
+    except BadInput as error:
+        work.add_issue(IssueCode.TASK_INVALID, str(error))
+    except Exception as error:
+        log.exception("%s attempt %d: %s crashed", spec.task.id, spec.attempt, work.phase)
+        work.add_issue(CRASH_CODE[work.phase], f"{type(error).__name__}: {error}")
+    try:
+        await _clean_up(work)
+    except asyncio.CancelledError:
+        if cancelled:
+            raise
+        _absorb_cancellation()
+        await _clean_up(work)
+    return work.result(Outcome.CANCELLED if cancelled else work.outcome())
+
+
+def _absorb_cancellation() -> None:
+    """Tell asyncio that the request to cancel has been met by ending the execution."""
+    task = asyncio.current_task()
+    if task is not None:
+        task.uncancel()
+
+
+async def _phases(work: Work) -> None:
+    await _set_up(work)
+    await _run_agent(work)
+    if work.fell_short:
+        return
+    await _collect(work)
+    await _close_agent_session(work)
+    await _evaluate(work)
+
+
+async def _set_up(work: Work) -> None:
+    """Render the task; open and fill the environment where the agent must find one."""
+    work.begin(Phase.SETUP)
+    work.input = work.services.benchmark.task_input(
+        work.spec.task, attempt=work.spec.attempt, seed=work.spec.seed
+    )
+    if work.input.needs_environment:
+        await work.session()
+
+
+async def _run_agent(work: Work) -> None:
+    began = work.begin(Phase.RUN)
+    limit_s = work.spec.request.limits.run(work.input.limits.run_seconds)
+    work.timer = AgentTimer(work.services.clock, work.on_wait if limit_s else None)
+    try:
+        if limit_s is None:
+            result = await work.services.harness.run(work)
+        else:
+            async with asyncio.timeout(limit_s) as scope:
+                work.scope = scope
+                result = await work.services.harness.run(work)
+    except TimeoutError as error:
+        if work.scope is not None and work.scope.expired():
+            raise TimeUp(f"the agent's time of {limit_s:g} s ran out") from error
+        raise
+    finally:
+        work.scope = None
+        work.waited_s = work.timer.waited_s
+        work.agent_s = work.services.clock.monotonic() - began - work.waited_s
+    work.answer = result.answer
+    for issue in result.issues:
+        work.add_issue(issue.code, issue.message)
+
+
+async def _collect(work: Work) -> None:
+    """Take out of the agent's environment what scoring needs."""
+    task_input = work.input
+    if not (task_input.answer_file or task_input.answer_command or task_input.collect):
+        return
+    began = work.begin(Phase.COLLECT)
+    session = await work.session()
+    if task_input.answer_file is not None:
+        try:
+            data = await session.read_file(task_input.answer_file)
+            work.answer = data.decode("utf-8", "replace")
+        except FileNotFoundError:
+            work.answer = None
+        except ValueError as error:
+            work.answer = None
+            work.add_issue(IssueCode.OUTPUT_TRUNCATED, f"{task_input.answer_file}: {error}")
+    elif task_input.answer_command is not None:
+        done = await session.exec(task_input.answer_command, timeout_s=60)
+        work.answer = done.stdout_text if done.exit_code == 0 else None
+    for number, path in enumerate(task_input.collect):
+        target = await work.make_scratch() / f"collected-{number}"
+        try:
+            await session.download(path, target)
+        except FileNotFoundError:
+            continue  # scoring finds it missing, as the agent left it
+        work.collected[path] = target
+    work.collect_s = work.services.clock.monotonic() - began
+
+
+async def _evaluate(work: Work) -> None:
+    began = work.begin(Phase.EVALUATE)
+    limit_s = work.spec.request.limits.evaluate(work.input.limits.evaluation_seconds)
+    benchmark = work.services.benchmark
+    try:
+        if limit_s is None:
+            evaluation = await benchmark.evaluate(work.spec.task, Scoring(work))
+        else:
+            async with asyncio.timeout(limit_s) as scope:
+                evaluation = await benchmark.evaluate(work.spec.task, Scoring(work))
+    except TimeoutError as error:
+        if limit_s is not None and scope.expired():
+            raise TimeUp(f"scoring took longer than {limit_s:g} s") from error
+        raise
+    finally:
+        work.evaluate_s = work.services.clock.monotonic() - began
+    for name, value in evaluation.metrics.items():
+        if not isinstance(value, bool | int | float) or not math.isfinite(value):
+            raise AttemptFault(
+                IssueCode.SCORER_CRASHED, f"the scorer gave {name} = {value!r}, not a number"
+            )
+    for issue in evaluation.issues:
+        work.add_issue(issue.code, issue.message)
+    work.evaluation = evaluation
+
+
+async def _close_agent_session(work: Work) -> None:
+    session, work.agent = work.agent, None
+    if session is None:
+        return
+    try:
+        await session.close()
+    except BaseException:
+        work.agent = session  # the clean-up at the end tries once more
+        raise
+    work.observer.session(work.spec.token + AGENT_SUFFIX, "closed", work.services.environment.id)
+
+
+async def _clean_up(work: Work) -> None:
+    """Close what is open and remove what was written, within the grace."""
+    if work.agent is None and work.scorer is None and work.scratch is None:
+        return
+    work.begin(Phase.CLEANUP)
+    grace_s = work.spec.request.cleanup_grace_s
+    try:
+        async with asyncio.timeout(grace_s or None):
+            for suffix, session in ((AGENT_SUFFIX, work.agent), (SCORER_SUFFIX, work.scorer)):
+                if session is not None:
+                    await session.close()
+                    provider = work.services.environment.id
+                    work.observer.session(work.spec.token + suffix, "closed", provider)
+            work.agent = work.scorer = None
+            if work.scratch is not None:
+                await asyncio.to_thread(shutil.rmtree, work.scratch, ignore_errors=True)
+                work.scratch = None
+    except TimeoutError:
+        work.add_issue(IssueCode.CLEANUP_FAILED, f"not cleaned up within {grace_s:g} s")
+    except Exception as error:
+        log.exception("%s attempt %d: clean-up failed", work.spec.task.id, work.spec.attempt)
+        work.add_issue(IssueCode.CLEANUP_FAILED, f"{type(error).__name__}: {error}")

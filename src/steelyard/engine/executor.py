@@ -1,0 +1,43 @@
+"""The in-process executor: components made once a request, executions run on the caller's loop."""
+
+from __future__ import annotations
+
+import logging
+
+from steelyard.engine.attempt import execute
+from steelyard.engine.services import Maker
+from steelyard.engine.spec import ExecutionObserver, ExecutionResult, ExecutionSpec, RequestSpec
+from steelyard.engine.work import Services
+
+log = logging.getLogger(__name__)
+
+
+class InProcessExecutor:
+    """Runs executions in this process. An `Executor`."""
+
+    def __init__(self, maker: Maker) -> None:
+        self._maker = maker
+        self._services: dict[int, tuple[RequestSpec, Services]] = {}
+
+    def adopt(self, spec: RequestSpec, services: Services) -> None:
+        """Take components that planning has already made for this very spec."""
+        self._services[id(spec)] = (spec, services)
+
+    async def execute(self, spec: ExecutionSpec, observer: ExecutionObserver) -> ExecutionResult:
+        """Run one execution to its end."""
+        known = self._services.get(id(spec.request))
+        if known is None:
+            known = (spec.request, self._maker.services(spec.request))
+            self._services[id(spec.request)] = known
+        return await execute(spec, known[1], observer)
+
+    async def close(self) -> None:
+        """Close components and endpoints; what fails is logged, the rest is closed."""
+        held, self._services = list(self._services.values()), {}
+        for _, services in held:
+            for component in (services.harness, services.environment):
+                try:
+                    await component.close()
+                except Exception:
+                    log.exception("closing %s failed", type(component).__name__)
+        await self._maker.endpoints.close()

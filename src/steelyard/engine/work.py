@@ -1,0 +1,290 @@
+"""What one execution has gathered so far: its sessions, time, issues and answer.
+
+Doubles as the context that the harness sees. `attempt.py` moves it through the phases.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+from steelyard.components.benchmark import Benchmark, Evaluation, Reference, TaskInput
+from steelyard.components.clock import AgentTimer, Clock
+from steelyard.components.environment import Environment, EnvironmentFault, OpenRequest, Session
+from steelyard.components.harness import Harness, Step
+from steelyard.components.issues import (
+    SEVERITY,
+    AttemptFault,
+    Issue,
+    IssueCode,
+    Outcome,
+    Phase,
+    Severity,
+)
+from steelyard.components.model import ModelClient
+from steelyard.components.values import NO_USAGE, Trust
+from steelyard.engine.spec import ExecutionObserver, ExecutionResult, ExecutionSpec, PhaseTimes
+
+AGENT_SUFFIX: Final = "-a"
+SCORER_SUFFIX: Final = "-s"
+"""What the tokens of an execution's two sessions end with."""
+
+_WEAKEST_FIRST: Final = (Trust.HOST, Trust.CONTAINED, Trust.ISOLATED)
+_MAX_MESSAGE_CHARS: Final = 2_000
+
+
+class TimeUp(Exception):
+    """The limit of the phase under way has passed."""
+
+
+class ModelEndpoint(Protocol):
+    """An open endpoint; gives each attempt a client of its own."""
+
+    def client(self, timer: AgentTimer) -> ModelClient:
+        """Bind a client to one attempt's timer."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """The components of a request, made once and shared by its executions."""
+
+    benchmark: Benchmark
+    harness: Harness
+    environment: Environment
+    endpoint: ModelEndpoint | None
+    clock: Clock
+
+
+class Work:
+    """What one execution has gathered so far. Also the harness's context."""
+
+    def __init__(
+        self, spec: ExecutionSpec, services: Services, observer: ExecutionObserver
+    ) -> None:
+        self.spec = spec
+        self.services = services
+        self.observer = observer
+        self.phase = Phase.SETUP
+        self.issues: list[Issue] = []
+        self.steps: list[Step] = []
+        self.request_fault: str | None = None
+        self.answer: str | None = None
+        self.evaluation: Evaluation | None = None
+        self.client: ModelClient | None = None
+        self.agent: Session | None = None
+        self.scorer: Session | None = None
+        self.description: Mapping[str, Any] | None = None
+        self.trusts: list[Trust] = []
+        self.scratch: Path | None = None
+        self.collected: dict[str, Path] = {}
+        self.setup_s = self.agent_s = self.waited_s = self.collect_s = self.evaluate_s = 0.0
+        self._opening: asyncio.Lock | None = None
+        self.scope: asyncio.Timeout | None = None
+        self._left_s: float | None = None
+        self.timer = AgentTimer(services.clock)
+
+    # -- the harness's context --------------------------------------------------------------
+
+    input: TaskInput
+
+    @property
+    def task_id(self) -> str:
+        """The task worked on."""
+        return self.spec.task.id
+
+    @property
+    def attempt(self) -> int:
+        """Which of the k tries this is, counted from 1."""
+        return self.spec.attempt
+
+    @property
+    def seed(self) -> int:
+        """For whatever is drawn at random."""
+        return self.spec.seed
+
+    @property
+    def reference(self) -> Reference | None:
+        """The known good answer, where the harness asks for it."""
+        if not self.services.harness.traits.needs_reference:
+            return None
+        return self.services.benchmark.reference(self.spec.task)
+
+    @property
+    def model(self) -> ModelClient:
+        """The model, bound to this attempt."""
+        if self.client is None:
+            if self.services.endpoint is None:
+                raise AttemptFault(
+                    IssueCode.CONFIGURATION,
+                    f"the harness {self.services.harness.id} calls a model, but the request's "
+                    "model id is none",
+                    request_fault=True,
+                )
+            self.client = self.services.endpoint.client(self.timer)
+        return self.client
+
+    def step(self, step: Step) -> None:
+        """Add a step to the trajectory."""
+        self.steps.append(step)
+
+    async def session(self) -> Session:
+        """Open, once, the agent's environment with the task's workspace in it."""
+        if self._opening is None:
+            self._opening = asyncio.Lock()
+        async with self._opening:
+            if self.agent is None:
+                with self.timer.waiting():
+                    return await self._open_agent_session()
+            return self.agent
+
+    async def _open_agent_session(self) -> Session:
+        phase, self.phase = self.phase, Phase.SETUP
+        began = self.services.clock.monotonic()
+        limit_s = self.spec.request.limits.setup()
+        try:
+            async with asyncio.timeout(limit_s) as scope:
+                session = self.agent = await self.open_session(AGENT_SUFFIX)
+                for folder in self.input.workspace:
+                    await session.upload(folder, ".")
+        except TimeoutError as error:
+            if scope.expired():
+                raise TimeUp(f"no environment within {limit_s:g} s") from error
+            raise
+        finally:
+            self.setup_s += self.services.clock.monotonic() - began
+        self.phase = phase
+        return session
+
+    async def open_session(self, suffix: str) -> Session:
+        """Open a session whose token ends with `suffix`."""
+        token = self.spec.token + suffix
+        environment, needs = self.services.environment, self.input.needs
+        request = OpenRequest(
+            token=token, resources=needs.resources, network=needs.network, image=needs.image
+        )
+        try:
+            session = await environment.open(request)
+        except EnvironmentFault as fault:
+            raise AttemptFault(IssueCode.ENVIRONMENT_OPEN_FAILED, str(fault)) from fault
+        self.observer.session(token, "opened", environment.id)
+        self.trusts.append(session.trust)
+        if self.description is None:
+            self.description = session.description.as_json()
+        return session
+
+    async def make_scratch(self) -> Path:
+        """Make, once, a private folder of the host, named by the token."""
+        if self.scratch is None:
+            prefix = f"steelyard-{self.spec.token}-"
+            self.scratch = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix=prefix))
+        return self.scratch
+
+    # -- time --------------------------------------------------------------------------------
+
+    def begin(self, phase: Phase) -> float:
+        """Enter a phase; return the time at which it began."""
+        self.phase = phase
+        self.observer.phase(self.spec.token, phase)
+        return self.services.clock.monotonic()
+
+    def on_wait(self, waiting: bool) -> None:
+        """Take the agent's deadline away while it must wait, and give it back afterwards."""
+        scope = self.scope
+        if scope is None:
+            return
+        now = asyncio.get_running_loop().time()
+        if waiting:
+            deadline = scope.when()
+            self._left_s = None if deadline is None else max(0.0, deadline - now)
+            scope.reschedule(None)
+        elif self._left_s is not None:
+            scope.reschedule(now + self._left_s)
+
+    # -- outcome -----------------------------------------------------------------------------
+
+    def add_issue(self, code: IssueCode, message: str) -> None:
+        """Keep an issue of the phase under way, with the severity of its code."""
+        text = message[:_MAX_MESSAGE_CHARS]
+        self.issues.append(Issue(SEVERITY[code], self.phase, code, text, self.spec.execution))
+
+    @property
+    def fell_short(self) -> bool:
+        """True once anything worse than a WARNING has happened."""
+        return any(issue.severity is not Severity.WARNING for issue in self.issues)
+
+    def outcome(self) -> Outcome:
+        """What the issues make of an execution that was not cancelled."""
+        severities = {issue.severity for issue in self.issues}
+        if Severity.FATAL in severities:
+            return Outcome.FAILED_FATAL
+        if any(issue.code is IssueCode.AGENT_TIMED_OUT for issue in self.issues):
+            return Outcome.TIMED_OUT
+        return Outcome.FAILED_ERROR if Severity.ERROR in severities else Outcome.SCORED
+
+    def result(self, outcome: Outcome) -> ExecutionResult:
+        """Sum up the execution."""
+        evaluation = self.evaluation
+        usage = self.client.usage if self.client is not None else NO_USAGE
+        if evaluation is not None and evaluation.usage is not NO_USAGE:
+            usage = usage + evaluation.usage
+        environment = self.services.environment
+        return ExecutionResult(
+            outcome=outcome,
+            metrics=evaluation.metrics if evaluation is not None else {},
+            answer=self.answer,
+            issues=tuple(self.issues),
+            usage=usage,
+            times=PhaseTimes(
+                self.setup_s, self.agent_s, self.waited_s, self.collect_s, self.evaluate_s
+            ),
+            trust=_weakest(self, environment),
+            environment=self.description
+            or {"provider": environment.id, "image": None, "digest": None},
+            steps=tuple(self.steps),
+            details=evaluation.details if evaluation is not None else {},
+            request_fault=self.request_fault,
+            model_calls_succeeded=self.client.calls_succeeded if self.client is not None else 0,
+        )
+
+
+def _weakest(work: Work, environment: Environment) -> Trust | None:
+    """The weakest word that holds; None where nothing ran anywhere."""
+    words = list(work.trusts)
+    if work.evaluation is not None and work.evaluation.trust is not None:
+        words.append(work.evaluation.trust)
+    if not words and environment.best_trust is Trust.HOST:
+        return Trust.HOST
+    return min(words, key=_WEAKEST_FIRST.index) if words else None
+
+
+class Scoring:
+    """The scorer's context: the answer, what was collected, a session of its own."""
+
+    def __init__(self, work: Work) -> None:
+        self._work = work
+        self._opening = asyncio.Lock()
+
+    @property
+    def answer(self) -> str | None:
+        """What the agent answered."""
+        return self._work.answer
+
+    @property
+    def artifacts(self) -> Mapping[str, Path]:
+        """What was collected, as host paths."""
+        return self._work.collected
+
+    async def session(self) -> Session:
+        """Open, once, the scorer's environment, with what was collected in place."""
+        work = self._work
+        async with self._opening:
+            if work.scorer is None:
+                work.scorer = await work.open_session(SCORER_SUFFIX)
+                for path, source in work.collected.items():
+                    await work.scorer.upload(source, path)
+            return work.scorer

@@ -1,0 +1,66 @@
+"""The attempt record: all that is kept of how an attempt ended. `attempts.jsonl` alone says it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from steelyard.components.issues import Issue, Outcome, Severity
+from steelyard.components.values import NO_USAGE, Trust, Usage
+
+ATTEMPT_SCHEMA = "attempt/1"
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """Where the time went, in seconds; waiting is never the agent's."""
+
+    queued_s: float = 0.0
+    setup_s: float = 0.0
+    agent_s: float = 0.0
+    waited_s: float = 0.0
+    """Inside the agent phase, for limits and request retries; not part of `agent_s`."""
+    collect_s: float = 0.0
+    evaluate_s: float = 0.0
+    started_at: str | None = None
+    """UTC, ISO 8601 with `Z`."""
+    finished_at: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptRecord:
+    """How one attempt ended."""
+
+    task_id: str
+    attempt: int
+    """Counted from 1."""
+    outcome: Outcome
+    metrics: Mapping[str, float | bool] = field(default_factory=dict)
+    answer: str | None = None
+    answer_file: str | None = None
+    """Where an answer above 64 KiB lies, relative to the run directory; `answer` is then null."""
+    issues: tuple[Issue, ...] = ()
+    executions: int = 0
+    """Physical tries; 0 where it never started."""
+    usage: Usage = NO_USAGE
+    timing: Timing = Timing()
+    trust: Trust | None = None
+    """None where nothing ran."""
+    environment: Mapping[str, Any] | None = None
+    trajectory: Mapping[str, Any] | None = None
+    artifacts: tuple[Mapping[str, Any], ...] = ()
+    details: Mapping[str, Any] = field(default_factory=dict)
+    generation: str | None = None
+    """The generation identity, 32 hex digits."""
+    evaluation: str | None = None
+    """The evaluation identity, 32 hex digits."""
+    category: str | None = None
+    cluster: str | None = None
+    reused_from: Mapping[str, Any] | None = None
+    """`{run_id, path, cost_usd}` of the run that this result was taken from."""
+
+    @property
+    def is_fatal(self) -> bool:
+        """True where the attempt says nothing about the agent."""
+        return any(issue.severity is Severity.FATAL for issue in self.issues)
