@@ -1,0 +1,1 @@
+"""Our own performance suite: `python -m benchmarks.run`. What it measures: docs/performance.md."""
