@@ -1,1 +1,1 @@
-"""Model endpoints: protocol adapters, clients, prices and the mock endpoint."""
+"""Models: protocol adapters, one client per endpoint, prices, and the mock endpoint."""

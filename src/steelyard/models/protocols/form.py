@@ -1,0 +1,64 @@
+"""What a protocol adapter is, and what it makes of an answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from steelyard.components.model import ModelRequest, ToolCall
+
+
+@dataclass(frozen=True, slots=True)
+class TokenCounts:
+    """Tokens of one call, in one meaning for all protocols."""
+
+    input_tokens: int = 0
+    """All of them, cached and cache-writing ones included."""
+    output_tokens: int = 0
+    """All of them, reasoning ones included."""
+    cached_tokens: int = 0
+    """Input read from a cache."""
+    reasoning_tokens: int = 0
+    cache_write_tokens: int = 0
+    """Input written to a cache, which some endpoints charge more for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What an answer says."""
+
+    text: str
+    tool_calls: tuple[ToolCall, ...]
+    stop_reason: str | None
+    counts: TokenCounts | None
+    """None where the endpoint sent none, or counts that cannot be right."""
+    model: str | None
+    reasoning: str | None
+
+
+class EndpointError(Exception):
+    """An answer of status 2xx that holds an error, as some gateways send; `status` is its own."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+@dataclass(frozen=True, slots=True)
+class WireProtocol:
+    """One protocol: pure functions and the constants that go with them."""
+
+    name: str
+    path: str
+    """Behind the base URL."""
+    default_base_url: str
+    reserved: frozenset[str]
+    """Fields of the body that `model.params` may not hold: they are the harness's own."""
+    auth_headers: Callable[[str], Mapping[str, str]]
+    """The headers that carry a key."""
+    fixed_headers: Mapping[str, str]
+    build: Callable[[str, ModelRequest, Mapping[str, Any]], tuple[str, dict[str, Any]]]
+    """(model id, request, `model.params`) → path and body; the request's own params win."""
+    read: Callable[[bytes], Reading]
+    """Raises `AttemptFault` (MODEL_RESPONSE_INVALID) or `EndpointError`, nothing else."""
