@@ -1,0 +1,67 @@
+"""Read `run.json`: what a run is, checked as far as others depend on it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Final
+
+import orjson
+
+from steelyard.config.errors import BadInput, Where
+from steelyard.results.layout import RunFiles
+from steelyard.results.run_folder import RUN_SCHEMA
+
+_NEWEST: Final = int(RUN_SCHEMA.partition("/")[2])
+
+
+class RunUnreadable(BadInput):
+    """A folder that is no run, or whose files cannot be used."""
+
+    def __init__(self, path: Path, reason: str, remedy: str | None = None) -> None:
+        self.reason = reason
+        super().__init__(
+            reason,
+            where=Where(file=str(path)),
+            remedy=remedy or "name a run directory: the folder that holds `run.json`",
+        )
+
+
+class FutureSchema(RunUnreadable):
+    """A file was written by a newer version of the product."""
+
+    def __init__(self, path: Path, reason: str) -> None:
+        super().__init__(path, reason, remedy="read it with the version that wrote it, or a newer")
+
+
+def read_run_document(root: Path) -> dict[str, Any]:
+    """Read a run's `run.json`.
+
+    Raises:
+        RunUnreadable: there is none, or it is not one.
+        FutureSchema: a newer version wrote it.
+    """
+    path = RunFiles(root).document
+    try:
+        document = orjson.loads(path.read_bytes())
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise RunUnreadable(root, "there is no run here: no `run.json`") from error
+    except OSError as error:
+        raise RunUnreadable(path, f"cannot be read: {error.strerror or error}") from error
+    except orjson.JSONDecodeError as error:
+        raise RunUnreadable(path, f"is not JSON: {error}") from error
+    if not isinstance(document, dict):
+        raise RunUnreadable(path, "is not a JSON object")
+    name, _, version = str(document.get("schema")).partition("/")
+    if name != "run" or not version.isdecimal():
+        raise RunUnreadable(path, f"says schema {document.get('schema')!r}, not {RUN_SCHEMA!r}")
+    if int(version) > _NEWEST:
+        raise FutureSchema(
+            path, f"the schema run/{version} is newer than {RUN_SCHEMA}, the newest known"
+        )
+    return document
+
+
+def part(document: dict[str, Any], name: str) -> dict[str, Any]:
+    """Give an object inside a document; an empty one where it is not there or no object."""
+    value = document.get(name)
+    return value if isinstance(value, dict) else {}

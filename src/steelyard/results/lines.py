@@ -1,0 +1,203 @@
+"""Lines that prove themselves: a JSON object, a tab, its CRC-32 in 8 hex digits, a newline.
+
+A reader stops at the last valid line and says why. Split on `\\n` alone: JSON text may hold
+U+2028, which `str.splitlines` takes for a line's end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, BinaryIO, Final
+from zlib import crc32
+
+import orjson
+
+MAX_LINE_BYTES: Final = 64 * 1024 * 1024
+_CHUNK_BYTES: Final = 1 << 20
+_CLOSING_BYTES: Final = 9
+"""A tab and eight hex digits."""
+_MAX_DEPTH: Final = 100
+_MAX_INT: Final = 2**63
+
+
+def encode(obj: dict[str, Any], redact: Callable[[bytes], bytes] | None = None) -> bytes:
+    """Write one object as a line.
+
+    What JSON cannot hold (lone surrogates, integers over 64 bits, foreign objects, nesting without
+    end) is replaced rather than refused: a record must not be lost over its content.
+
+    Args:
+        obj: the object.
+        redact: applied to the JSON before its checksum is taken; must leave it valid JSON.
+    """
+    try:
+        body = orjson.dumps(obj)
+    except (TypeError, RecursionError):
+        body = orjson.dumps(_cleaned(obj, 0))
+    if redact is not None:
+        body = _redacted(body, redact)
+    return b"%b\t%08x\n" % (body, crc32(body))
+
+
+def decode(line: bytes) -> dict[str, Any] | None:
+    """Read one line without its newline; None where its checksum or form is wrong."""
+    body = line[:-_CLOSING_BYTES]
+    if line[-_CLOSING_BYTES:] != b"\t%08x" % crc32(body):
+        return None
+    try:
+        obj = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return None
+    return obj if isinstance(obj, dict) else None
+
+
+class DamageKind(StrEnum):
+    """Why reading stopped before the end of a file."""
+
+    TORN = "torn"
+    """The tail is not a whole line: the writer was cut off."""
+    CORRUPT = "corrupt"
+    """A line whose checksum is wrong stands before others, which are not used."""
+    FUTURE = "future"
+    """A line says a version of its schema that this version does not know."""
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """Where reading stopped, and why."""
+
+    kind: DamageKind
+    offset: int
+    """The first byte that was not used."""
+    detail: str
+
+    def __str__(self) -> str:
+        return f"{self.detail} at byte {self.offset}"
+
+
+class LineFile:
+    """Iterates over (offset, object) of a file of lines, up to the last valid line.
+
+    `damage` and `end` are set when the iteration has ended; a file that is not there is empty.
+    """
+
+    def __init__(self, path: Path, *, known: dict[str, int] | None = None, start: int = 0) -> None:
+        """Read a file.
+
+        Args:
+            path: the file.
+            known: the newest version of each schema that the caller understands.
+            start: the offset of a line to start from.
+        """
+        self.path = path
+        self.damage: Damage | None = None
+        self.end = start
+        self._known = known or {}
+
+    def __iter__(self) -> Iterator[tuple[int, dict[str, Any]]]:
+        try:
+            file = self.path.open("rb")
+        except FileNotFoundError:
+            return
+        with file:
+            yield from self._scan(file)
+
+    def _scan(self, file: BinaryIO) -> Iterator[tuple[int, dict[str, Any]]]:
+        for offset, line, is_whole in _split(file, self.end):
+            obj = decode(line) if is_whole else None
+            if obj is None:
+                self.damage = _judge(file, offset, line, is_whole)
+                return
+            future = self._future(obj)
+            if future is not None:
+                self.damage = Damage(DamageKind.FUTURE, offset, future)
+                return
+            self.end = offset + len(line) + 1
+            yield offset, obj
+
+    def _future(self, obj: dict[str, Any]) -> str | None:
+        schema = obj.get("schema")
+        if schema is None:
+            return None
+        name, _, version = str(schema).partition("/")
+        newest = self._known.get(name)
+        if newest is None and self._known:
+            return f"the schema {schema!r} is not one of this file"
+        if newest is not None and (not version.isdecimal() or int(version) > newest):
+            return f"the schema {schema!r} is newer than {name}/{newest}, the newest known"
+        return None
+
+
+def read_line(file: BinaryIO, offset: int) -> dict[str, Any] | None:
+    """Read the line that starts at `offset`; None where it is not valid."""
+    file.seek(offset)
+    line = file.readline(MAX_LINE_BYTES)
+    return decode(line[:-1]) if line.endswith(b"\n") else None
+
+
+def _split(file: BinaryIO, start: int) -> Iterator[tuple[int, bytes, bool]]:
+    """Give (offset, line without newline, whether it had one)."""
+    file.seek(start)
+    offset, rest = start, b""
+    while chunk := file.read(_CHUNK_BYTES):
+        *lines, rest = (rest + chunk).split(b"\n")
+        for line in lines:
+            yield offset, line, True
+            offset += len(line) + 1
+        if len(rest) > MAX_LINE_BYTES:
+            break
+    if rest:
+        yield offset, rest, False
+
+
+def _judge(file: BinaryIO, offset: int, line: bytes, is_whole: bool) -> Damage:
+    if not is_whole:
+        return Damage(DamageKind.TORN, offset, f"a torn line of {len(line)} bytes")
+    file.seek(offset + len(line) + 1)
+    if file.read(1):
+        return Damage(DamageKind.CORRUPT, offset, "a line with a wrong checksum before others")
+    return Damage(DamageKind.CORRUPT, offset, "a last line with a wrong checksum")
+
+
+def _redacted(body: bytes, redact: Callable[[bytes], bytes]) -> bytes:
+    redacted = redact(body)
+    if redacted == body:
+        return body
+    try:
+        orjson.loads(redacted)
+    except orjson.JSONDecodeError:
+        # A short secret may have matched JSON's own marks: then each string goes by itself.
+        return orjson.dumps(_redacted_strings(orjson.loads(body), redact))
+    return redacted
+
+
+def _redacted_strings(value: Any, redact: Callable[[bytes], bytes]) -> Any:
+    if isinstance(value, str):
+        return redact(value.encode()).decode("utf-8", "replace")
+    if isinstance(value, dict):
+        return {
+            _redacted_strings(key, redact): _redacted_strings(item, redact)
+            for key, item in value.items()
+        }
+    if isinstance(value, list):
+        return [_redacted_strings(item, redact) for item in value]
+    return value
+
+
+def _cleaned(value: Any, depth: int) -> Any:
+    if depth > _MAX_DEPTH:
+        return "… (nested too deep)"
+    if isinstance(value, str):
+        return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    if isinstance(value, bool) or value is None or isinstance(value, float):
+        return value
+    if isinstance(value, int):
+        return value if -_MAX_INT <= value < 2 * _MAX_INT else str(value)
+    if isinstance(value, dict):
+        return {_cleaned(str(k), depth): _cleaned(v, depth + 1) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [_cleaned(item, depth + 1) for item in value]
+    return _cleaned(str(value), depth)

@@ -1,0 +1,121 @@
+"""Make a run's directory: folder, lock, `run.json`, in that order, each whole or not there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import orjson
+
+from steelyard.components.clock import Clock, utc_text
+from steelyard.results.files import (
+    NO_FAULTS,
+    Faults,
+    WritePoint,
+    make_new_folder,
+    replace_atomically,
+    sync_folder,
+)
+from steelyard.results.layout import (
+    ResultsNotWritable,
+    RunFiles,
+    RunIdInUse,
+    RunPaths,
+    default_run_ids,
+)
+from steelyard.results.lock import RunLock, network_file_system
+
+RUN_SCHEMA: Final = "run/1"
+
+
+@dataclass(frozen=True, slots=True)
+class RunFolder:
+    """A run directory that this process owns."""
+
+    paths: RunPaths
+    """With the run id that was chosen."""
+    files: RunFiles
+    lock: RunLock
+    document: Mapping[str, Any]
+    """What `run.json` says."""
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def run_id(self) -> str:
+        """The run's id."""
+        return self.root.name
+
+    @property
+    def root(self) -> Path:
+        """The run's directory."""
+        return self.files.root
+
+
+def create_run(
+    paths: RunPaths, document: Mapping[str, Any], *, clock: Clock, faults: Faults = NO_FAULTS
+) -> RunFolder:
+    """Make a run directory that nobody else has, and own it.
+
+    Args:
+        paths: where; without a run id one is made from the time.
+        document: what `run.json` says, secrets in their `$secret` form. `schema`, `run_id` and
+            `created_at` are added. Results are summarised from `benchmark_info` and `plan`.
+        clock: for the run id and `created_at`.
+        faults: what a test does to the writes.
+
+    Raises:
+        RunIdInUse: the explicit run id is taken.
+        ResultsNotWritable: the folder cannot be made.
+        StorageFailed: `run.json` could not be written.
+    """
+    started = clock.now()
+    chosen = _make_folder(paths, default_run_ids(started), faults)
+    files = chosen.files
+    root = files.root
+    try:
+        lock = RunLock.acquire(files.lock, faults=faults)
+    except OSError as error:
+        raise ResultsNotWritable(root, str(error.strerror or error)) from error
+    full = {
+        "schema": RUN_SCHEMA,
+        "run_id": root.name,
+        "created_at": utc_text(started),
+        **{k: v for k, v in document.items() if k not in ("schema", "run_id", "created_at")},
+    }
+    try:
+        replace_atomically(
+            files.document,
+            orjson.dumps(full, option=orjson.OPT_INDENT_2) + b"\n",
+            WritePoint.RUN_DOCUMENT_WRITTEN,
+            WritePoint.RUN_DOCUMENT_RENAMED,
+            faults,
+            synced=WritePoint.RUN_DOCUMENT_SYNCED,
+        )
+        sync_folder(root, faults)
+    except BaseException:
+        lock.release()
+        raise
+    network = network_file_system(root)
+    warnings = (f"{root} lies on {network}: locks and syncs may not hold there",) if network else ()
+    return RunFolder(chosen, files, lock, full, warnings)
+
+
+def _make_folder(paths: RunPaths, ids: Any, faults: Faults) -> RunPaths:
+    for run_id in ids if paths.run_id is None else (paths.run_id,):
+        chosen = paths.with_run_id(run_id)
+        try:
+            make_new_folder(chosen.root, faults)
+        except FileExistsError as error:
+            if not chosen.root.exists():
+                raise ResultsNotWritable(Path(error.filename), "it is not a folder") from error
+            if paths.run_id is not None:
+                raise RunIdInUse(chosen.root) from error
+        except OSError as error:
+            raise ResultsNotWritable(
+                Path(error.filename or chosen.root), str(error.strerror or error)
+            ) from error
+        else:
+            return chosen
+    raise AssertionError("run ids never end")
