@@ -10,7 +10,7 @@ import asyncio
 import socket
 import struct
 from collections.abc import Callable, Iterator
-from typing import Final
+from typing import Final, cast
 
 import h11
 
@@ -25,8 +25,8 @@ class Connection(asyncio.Protocol):
 
     Args:
         answer: gives the reply to a request; must not block.
-        opened: told of this connection when it opens.
-        finished: told when it is gone, and after each reply.
+        connections: where it enters itself while it is open.
+        finished: told after each reply, and when a connection is lost during one.
     """
 
     def __init__(
@@ -52,8 +52,7 @@ class Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Start to serve."""
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport = cast("asyncio.Transport", transport)
         self._connections.add(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -108,19 +107,19 @@ class Connection(asyncio.Protocol):
                 if len(self._body) > MAX_BODY_BYTES:
                     self._play(json_reply(413, {"error": {"message": "request body too large"}}))
             elif isinstance(event, h11.EndOfMessage):
-                self._respond()
+                if self._request is not None:
+                    self._respond(self._request)
             else:  # ConnectionClosed, or PAUSED
                 if isinstance(event, h11.ConnectionClosed):
                     self._transport.close()
                 return
 
-    def _respond(self) -> None:
-        assert self._request is not None
-        target = self._request.target.decode("latin-1")
+    def _respond(self, request: h11.Request) -> None:
+        target = request.target.decode("latin-1")
         received = Received(
-            self._request.method.decode("ascii"),
+            request.method.decode("ascii"),
             target.partition("?")[0],
-            {k.decode("latin-1"): v.decode("latin-1") for k, v in self._request.headers},
+            {k.decode("latin-1"): v.decode("latin-1") for k, v in request.headers},
             bytes(self._body),
         )
         self._play(self._answer(received))
@@ -151,11 +150,10 @@ class Connection(asyncio.Protocol):
         self._next_chunk()
 
     def _next_chunk(self) -> None:
-        assert self._chunks is not None
         if self._is_paused:
             self._next = self._next_chunk
             return
-        step = next(self._chunks, None)
+        step = next(self._chunks, None) if self._chunks is not None else None
         if step is None:
             self._end()
             return

@@ -43,7 +43,7 @@ def _data(data: Any) -> bytes:
 
 
 def _named(data: dict[str, Any]) -> bytes:
-    return b"event: " + data["type"].encode() + b"\n" + _data(data)
+    return f"event: {data['type']}\n".encode() + _data(data)
 
 
 def _chat(call: Call, answer: Answer) -> Iterator[bytes]:

@@ -332,9 +332,7 @@ def messages_blocks(call: Call, answer: Answer) -> list[dict[str, Any]]:
     if answer.text or not answer.tool_calls:
         blocks.append({"type": "text", "text": answer.text})
     for index, use in enumerate(answer.tool_calls):
-        arguments = use.arguments
-        if isinstance(arguments, str):
-            arguments = orjson.loads(arguments)
+        arguments = _as_object(use.arguments)
         blocks.append(
             {
                 "type": "tool_use",
@@ -344,6 +342,17 @@ def messages_blocks(call: Call, answer: Answer) -> list[dict[str, Any]]:
             }
         )
     return blocks
+
+
+def _as_object(arguments: Mapping[str, Any] | str) -> Mapping[str, Any]:
+    """This protocol carries tool input as an object: a malformed text has no form in it."""
+    if not isinstance(arguments, str):
+        return arguments
+    try:
+        data = orjson.loads(arguments)
+    except ValueError:
+        return {}
+    return data if isinstance(data, dict) else {}
 
 
 def messages_body(call: Call, answer: Answer) -> dict[str, Any]:
