@@ -27,10 +27,11 @@ find_python() {
 }
 
 with_uv() {
-  uv venv --quiet --no-python-downloads --python "$1" --clear "$venv"
-  # The lock is whole, so nothing is resolved; keeps the caller's indexes out.
-  uv pip install --quiet --python "$python" --compile-bytecode \
-    --require-hashes --no-deps --requirements requirements.lock
+  if ! is_venv_usable; then
+    uv venv --quiet --no-python-downloads --python "$1" --clear "$venv"
+  fi
+  # The lock is whole, so nothing is resolved; a mirror may serve it, the hashes decide.
+  uv pip sync --quiet --python "$python" --compile-bytecode --require-hashes requirements.lock
   uv pip install --quiet --python "$python" --no-deps --no-build-isolation --editable .
 }
 
@@ -51,8 +52,16 @@ with_pip() {
   "$python" -m compileall -q -j 0 "$venv/lib" >/dev/null || true  # some packages ship bad files
 }
 
+is_venv_usable() {
+  [ -x "$python" ] && "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null
+}
+
 wanted="$(digest_of_inputs)"
-if [ -x "$python" ] && "$python" -c '' 2>/dev/null && [ "$(cat "$venv/.stamp" 2>/dev/null)" = "$wanted" ]; then
+if [ "${1:-}" = --digest ]; then
+  echo "$wanted"
+  exit 0
+fi
+if is_venv_usable && [ "$(cat "$venv/.stamp" 2>/dev/null)" = "$wanted" ]; then
   "$python" -m compileall -q src
   exit 0
 fi
