@@ -1,4 +1,4 @@
-"""Run one execution in a process of its own: a spec on standard input, its result on standard output.
+"""Run one execution in a process of its own: spec on standard input, result on standard output.
 
     python -m steelyard.engine.worker <spec.json >result.json
 

@@ -19,6 +19,8 @@ from steelyard.results.records_io import record_to_json
 from steelyard.results.run_folder import RunFolder
 from steelyard.results.syncer import Syncer, SyncTarget
 
+__all__ = ["EVENT_SCHEMA", "EventKind", "Journal", "Syncer"]
+
 EVENT_SCHEMA: Final = "event/1"
 
 
@@ -114,6 +116,10 @@ class Journal:
                 self._append_failure = error
         self._record_buffer.clear()
         self._event_buffer.clear()
+
+    def fail(self, failure: StorageFailed) -> None:
+        """Note that another file of the run could not be written; nothing more is recorded."""
+        self._append_failure = self._append_failure or failure
 
     async def synced(self) -> None:
         """Wait until everything flushed so far is on the disk.

@@ -1,0 +1,423 @@
+"""Drive a launch: wait, admit, execute, record. Owns every task of it.
+
+Decisions are elsewhere: `admission` says what starts next, `outcomes` what it all came to. A worker
+coroutine takes one start after the other and ends when there is none; a waiting attempt costs
+two numbers in a queue.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Final, Literal
+
+from steelyard.components.clock import Clock, utc_text
+from steelyard.components.issues import Outcome, Phase
+from steelyard.components.values import NO_USAGE
+from steelyard.engine.admission import Admission, Start
+from steelyard.engine.events import LaunchResult, Observer, RequestResult, RunOutcome
+from steelyard.engine.finish import finish_run
+from steelyard.engine.loop_lag import LoopLag
+from steelyard.engine.opening import load, open_run
+from steelyard.engine.outcomes import EXIT_STATUS, orchestration_outcome
+from steelyard.engine.plan import Plan
+from steelyard.engine.run_log import current_run
+from steelyard.engine.run_state import Flight, RunState, Stop
+from steelyard.engine.spec import ExecutionResult, Executor
+from steelyard.results.files import NO_FAULTS, Faults, StorageFailed
+from steelyard.results.journal import EventKind
+from steelyard.results.reuse import ReuseSource
+from steelyard.results.syncer import Syncer
+
+log = logging.getLogger(__name__)
+
+TICK_S: Final = 0.5
+_LAG_SAMPLE_S: Final = 0.05
+LARGE_ANSWER_CHARS: Final = 64 * 1024 // 4
+"""Above this an answer may take more than 64 KiB, so it lies beside the records."""
+
+
+class Driver:
+    """Runs a plan to its end. Made for one launch; call `run` once."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        executor: Executor,
+        *,
+        clock: Clock,
+        observer: Observer,
+        redact: Callable[[bytes], bytes] | None = None,
+        faults: Faults = NO_FAULTS,
+    ) -> None:
+        self._plan = plan
+        self._executor = executor
+        self._clock = clock
+        self._observer = observer
+        self._redact = redact
+        self._faults = faults
+        self._admission = Admission(plan.limits, budget=plan.budget())
+        self._syncer = Syncer()
+        self._lag = LoopLag()
+        self._runs: list[RunState] = []
+        self._by_token: dict[str, RunState] = {}
+        self._token_stem = secrets.token_hex(8)
+        self._stop: Stop | None = None
+        self._exit_status: int | None = None
+        self._open_runs = 0
+        self._wake: asyncio.TimerHandle | None = None
+        self._threads = ThreadPoolExecutor(4, thread_name_prefix="steelyard")
+        self._results: dict[int, RequestResult] = {}
+        self._loading: dict[int, asyncio.Task[None]] = {}
+
+    async def run(self) -> LaunchResult:
+        """Run every request to its end; write each one's summary.
+
+        Raises:
+            BadInput: a run directory is taken or cannot be made; nothing has started.
+        """
+        began_s = self._clock.monotonic()
+        self._loop = asyncio.get_running_loop()
+        for request in self._plan.requests:
+            self._runs.append(
+                open_run(
+                    request,
+                    self._clock,
+                    self._syncer,
+                    redact=self._redact,
+                    faults=self._faults,
+                )
+            )
+        self._open_runs = len(self._runs)
+        for index, run in enumerate(self._runs):
+            self._admission.open_request(
+                index,
+                provider=run.plan.spec.environment.id,
+                opens_environment=True,
+                overlap=run.plan.attempts_may_overlap,
+                k=run.plan.k,
+                budget=run.plan.budget,
+                spends=run.plan.spec.model is not None,
+            )
+        timers = self._set_deadline()
+        try:
+            async with asyncio.TaskGroup() as self._group:
+                ticker = self._group.create_task(self._tick_on())
+                meter = self._group.create_task(self._measure_lag())
+                self._background = (ticker, meter)
+                for index in range(len(self._runs)):
+                    self._loading[index] = self._group.create_task(self._load(index))
+        finally:
+            for timer in (*timers, self._wake):
+                if timer is not None:
+                    timer.cancel()
+            for run in self._runs:
+                run.journal.close()
+            await self._syncer.close()
+            self._threads.shutdown(wait=False, cancel_futures=True)
+        requests = tuple(self._results[index] for index in range(len(self._runs)))
+        outcome = orchestration_outcome([request.outcome for request in requests])
+        status = EXIT_STATUS[outcome]
+        if outcome is RunOutcome.CANCELLED and self._exit_status is not None:
+            status = self._exit_status
+        return LaunchResult(
+            outcome,
+            status,
+            requests,
+            self._clock.monotonic() - began_s,
+            self._lag.quantile_ms(0.99),
+        )
+
+    # -- stopping ------------------------------------------------------------------------------
+
+    def cancel(self, exit_status: int, reason: str) -> None:
+        """Stop everything; called again, give up the clean-up too."""
+        self._exit_status = exit_status
+        if self._stop is None:
+            self._stop_all(Stop(RunOutcome.CANCELLED, reason))
+        else:
+            self._abandon()
+
+    def _set_deadline(self) -> list[asyncio.TimerHandle]:
+        limit_s = self._plan.timeout_s
+        if not limit_s:
+            return []
+        stop = Stop(RunOutcome.TIMED_OUT, f"the orchestration's {limit_s:g} s have passed")
+        return [self._loop.call_later(limit_s, self._stop_all, stop)]
+
+    def _stop_all(self, stop: Stop) -> None:
+        if self._stop is not None:
+            return
+        self._stop = stop
+        for index in range(len(self._runs)):
+            self._stop_run(index, stop)
+        # A session's own clean-up is bounded by the same grace; this is for what ignores it.
+        self._loop.call_later(self._plan.cleanup_grace_s + 1.0, self._abandon)
+
+    def _stop_run(self, index: int, stop: Stop) -> None:
+        """Start nothing more of a request and end what is under way."""
+        run = self._runs[index]
+        if run.stop is not None or run.ended:
+            return
+        run.stop = stop
+        log.info("%s stops: %s", run.name, stop.reason)
+        self._admission.close_request(index)  # what never started is derived, not listed
+        run.journal.event(EventKind.REQUEST_STOPPED, outcome=stop.outcome, reason=stop.reason)
+        run.journal.flush()
+        loading = self._loading.get(index)
+        if loading is not None and loading is not asyncio.current_task():
+            loading.cancel()
+        for flight in run.flights.values():
+            flight.task.cancel()
+        self._settle(index)
+
+    def _abandon(self) -> None:
+        for run in self._runs:
+            for flight in run.flights.values():
+                flight.task.cancel()
+
+    # -- loading -------------------------------------------------------------------------------
+
+    async def _load(self, index: int) -> None:
+        run = self._runs[index]
+        current_run.set(run.name)
+        loading = self._loop.run_in_executor(self._threads, load, run.plan, run.folder.run_id)
+        try:
+            loaded = await loading
+        except asyncio.CancelledError:
+            return  # the request was stopped while its tasks were loading
+        finally:
+            self._loading.pop(index, None)
+        if run.ended or run.stop is not None:
+            return
+        if loaded.reuse_note is not None:
+            run.reuse_note = loaded.reuse_note
+            self._observer.notice(run.name, loaded.reuse_note)
+            log.info("%s: %s", run.name, loaded.reuse_note)
+        if loaded.tasks is None:
+            self._stop_run(index, Stop(RunOutcome.FAILED, loaded.problem or "no tasks"))
+            return
+        run.tasks, run.reuse = loaded.tasks, loaded.reuse
+        run.journal.event(EventKind.PLANNED, tasks=len(run.tasks), k=run.plan.k)
+        run.journal.flush()
+        self._admission.add_tasks(index, len(run.tasks), self._clock.monotonic())
+        self._dispatch()
+        self._settle(index)
+
+    # -- the way of an attempt -----------------------------------------------------------------
+
+    def _dispatch(self) -> None:
+        """Give every start that admission has a worker of its own."""
+        while (start := self._next()) is not None:
+            self._group.create_task(self._work(start))
+
+    def _next(self) -> Start | None:
+        now = self._clock.monotonic()
+        start = self._admission.start_next(now)
+        while start is None and self._skip_unaffordable():
+            start = self._admission.start_next(now)  # what they held back may start
+        if start is None:
+            self._set_alarm(now)
+        return start
+
+    def _set_alarm(self, now: float) -> None:
+        """Wake when time alone lets something start."""
+        if self._wake is not None:
+            self._wake.cancel()
+            self._wake = None
+        at = self._admission.next_wake(now)
+        if at is not None:
+            self._wake = self._loop.call_later(max(0.0, at - now), self._dispatch)
+
+    async def _work(self, start: Start | None) -> None:
+        while start is not None:
+            run = self._runs[start.request]
+            current_run.set(run.name)
+            try:
+                await self._attempt(run, start)
+            except Exception as error:
+                # Our own bug: what is recorded is kept, nothing more is started.
+                log.exception("the driver failed")
+                reason = f"internal error: {type(error).__name__}: {error}"
+                self._stop_all(Stop(RunOutcome.FAILED, reason))
+                return
+            start = self._next()
+            if start is not None:
+                self._dispatch()
+                # One attempt a turn: timers, signals and the other workers get theirs.
+                await asyncio.sleep(0)
+
+    async def _attempt(self, run: RunState, start: Start) -> None:
+        if run.stop is not None:
+            self._release(run, start, passed=False)
+            return
+        if run.reuse is not None and self._reused(run, run.reuse, start):
+            return
+        token = f"{self._token_stem}-{start.request}-{start.task}-{start.attempt}-{start.execution}"
+        task = asyncio.current_task()
+        assert task is not None  # noqa: S101 — a worker is a task
+        flight = Flight(start, token, task, self._clock.monotonic(), utc_text(self._clock.now()))
+        run.flights[token] = flight
+        self._by_token[token] = run
+        try:
+            run.write_intent(start, token)
+            if not run.plan.provider_is_local:
+                await run.journal.synced()
+            if run.journal.failure is not None:
+                raise run.journal.failure
+            result = await self._executor.execute(run.spec(start, token), self)
+        except asyncio.CancelledError:
+            task.uncancel()
+            result = ExecutionResult(outcome=Outcome.CANCELLED)
+        except StorageFailed:
+            result = ExecutionResult(outcome=Outcome.CANCELLED)
+        finally:
+            del run.flights[token], self._by_token[token]
+        self._conclude(run, flight, result)
+
+    def _reused(self, run: RunState, source: ReuseSource, start: Start) -> bool:
+        """Take the attempt from the source where the contract allows it."""
+        decision = run.reuse_decision(source, start)
+        if decision.warning is not None:
+            run.journal.event(EventKind.WARNING, message=decision.warning)
+            log.warning("%s: %s", run.name, decision.warning)
+        record = decision.record
+        if record is None:
+            return False
+        try:
+            source.carry_answer(record, run.folder.root, faults=self._faults)
+        except StorageFailed as error:
+            run.journal.fail(error)
+        except OSError as error:
+            log.warning("%s: %s is executed again: %s", run.name, record.task_id, error)
+            return False
+        run.keep(start.task, record)
+        run.journal.flush()
+        self._release(run, start, passed=run.plan.stops_task(record.outcome, record.metrics))
+        return True
+
+    def _conclude(self, run: RunState, flight: Flight, result: ExecutionResult) -> None:
+        """Record a finished execution and free what it held, its record not yet synced."""
+        start = flight.start
+        answer_file = None
+        if result.answer is not None and len(result.answer) > LARGE_ANSWER_CHARS:
+            try:
+                answer_file = run.keep_large_answer(start, result.answer)
+            except StorageFailed as error:
+                run.journal.fail(error)
+        run.model_calls_succeeded += result.model_calls_succeeded
+        record = run.record(flight, result, answer_file=answer_file)
+        run.keep(start.task, record)
+        run.journal.flush()
+        if result.issues:
+            run.log_issues(record)
+        self._release(
+            run, start, passed=run.plan.stops_task(result.outcome, result.metrics), result=result
+        )
+        if result.request_fault is not None and not run.model_calls_succeeded:
+            self._stop_run(start.request, Stop(RunOutcome.FAILED, result.request_fault))
+
+    def _release(
+        self, run: RunState, start: Start, *, passed: bool, result: ExecutionResult | None = None
+    ) -> None:
+        """Give back what an execution held; with a success, drop the task's other attempts."""
+        usage = NO_USAGE if result is None else result.usage
+        self._admission.finish(
+            start,
+            self._clock.monotonic(),
+            spent_usd=usage.cost_usd,
+            spent_tokens=usage.input_tokens + usage.output_tokens,
+        )
+        if passed:
+            for attempt in self._admission.drop_attempts(start.request, start.task):
+                run.keep(start.task, run.skipped(start.task, attempt, Outcome.SKIPPED_PASSED))
+            run.journal.flush()
+        if run.journal.failure is not None:
+            self._stop_run(start.request, Stop(RunOutcome.FAILED, str(run.journal.failure)))
+        self._settle(start.request)
+
+    def _skip_unaffordable(self) -> bool:
+        """Close the ledger of what no running attempt can free enough budget for."""
+        hopeless = self._admission.skipped_by_budget()
+        for index in hopeless:
+            run = self._runs[index]
+            for task, attempt in self._admission.close_request(index):
+                run.keep(task, run.skipped(task, attempt, Outcome.SKIPPED_BUDGET))
+            run.journal.flush()
+            self._settle(index)
+        return bool(hopeless)
+
+    # -- the end of a request ------------------------------------------------------------------
+
+    def _settle(self, index: int) -> None:
+        """Finish a request once nothing of it is pending or under way."""
+        run = self._runs[index]
+        loaded = run.tasks is not None or run.stop is not None
+        if run.ended or not loaded or run.flights:
+            return
+        if self._admission.pending(index) or self._admission.running(index):
+            return
+        run.ended = True
+        run.ended_s = self._clock.monotonic()
+        self._group.create_task(self._finish(index))
+
+    async def _finish(self, index: int) -> None:
+        run = self._runs[index]
+        current_run.set(run.name)
+        result = await finish_run(run, self._threads, self._faults)
+        self._results[index] = result
+        progress = run.progress(self._clock.monotonic()).as_json()
+        self._write_progress(run, progress | {"outcome": result.outcome}, is_last=True)
+        self._observer.request_ended(result)
+        self._open_runs -= 1
+        if not self._open_runs:
+            for task in self._background:
+                task.cancel()
+
+    # -- watching ------------------------------------------------------------------------------
+
+    async def _tick_on(self) -> None:
+        while True:
+            now = self._clock.monotonic()
+            snapshot = tuple(run.progress(now) for run in self._runs)
+            for index, (run, progress) in enumerate(zip(self._runs, snapshot, strict=True)):
+                if run.ended:
+                    continue
+                if run.journal.failure is not None:
+                    self._stop_run(index, Stop(RunOutcome.FAILED, str(run.journal.failure)))
+                else:
+                    self._write_progress(run, progress.as_json())
+            self._observer.tick(snapshot)
+            await asyncio.sleep(TICK_S)
+
+    def _write_progress(
+        self, run: RunState, snapshot: dict[str, Any], *, is_last: bool = False
+    ) -> None:
+        try:
+            run.progress_file.write(snapshot, self._clock.monotonic(), is_last=is_last)
+        except StorageFailed as error:
+            run.journal.fail(error)
+
+    async def _measure_lag(self) -> None:
+        while True:
+            before = self._loop.time()
+            await asyncio.sleep(_LAG_SAMPLE_S)
+            self._lag.add(max(0.0, self._loop.time() - before - _LAG_SAMPLE_S))
+
+    # -- what the executor tells ---------------------------------------------------------------
+
+    def phase(self, token: str, phase: Phase) -> None:
+        """Note the phase of an execution; for progress only."""
+        run = self._by_token.get(token)
+        if run is not None:
+            run.flights[token].phase = phase
+
+    def session(self, token: str, state: Literal["opened", "closed"], provider: str) -> None:
+        """Put the opening or closing of a session into the journal."""
+        run = self._by_token.get(token.rsplit("-", 1)[0])
+        if run is not None:
+            kind = EventKind.OPENED if state == "opened" else EventKind.CLOSED
+            run.journal.event(kind, token=token, provider=provider)

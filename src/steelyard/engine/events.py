@@ -1,0 +1,122 @@
+"""What observers of a launch are told: progress renderers, the SDK's callbacks, tests."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, Protocol
+
+from steelyard.components.issues import Outcome
+
+
+class RunOutcome(StrEnum):
+    """How a request, or the whole orchestration, ended."""
+
+    COMPLETED = "completed"
+    PARTIAL_FAILURE = "partial_failure"
+    """Of an orchestration only: some requests failed."""
+    FAILED = "failed"
+    BUDGET_EXCEEDED = "budget_exceeded"
+    TIMED_OUT = "timed_out"
+    CANCELLED = "cancelled"
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Where one request stands."""
+
+    name: str
+    state: str
+    """`loading`, `running` or `ended`."""
+    planned: int | None
+    """None until its tasks are loaded."""
+    running: int
+    outcomes: Mapping[Outcome, int]
+    phases: Mapping[str, int]
+    """How many executions are in each phase."""
+    issues: Mapping[str, int]
+    """FATAL and ERROR issues so far, by code."""
+    reused: int
+    cost_usd: float | None
+    elapsed_s: float
+
+    @property
+    def ended(self) -> int:
+        """Attempts that have an outcome."""
+        return sum(self.outcomes.values())
+
+    def as_json(self) -> dict[str, Any]:
+        """Give the form of `progress.json`."""
+        return {
+            "name": self.name,
+            "state": self.state,
+            "planned": self.planned,
+            "running": self.running,
+            "ended": self.ended,
+            "outcomes": {outcome.value: count for outcome, count in self.outcomes.items()},
+            "phases": dict(self.phases),
+            "issues": dict(self.issues),
+            "reused": self.reused,
+            "cost_usd": self.cost_usd,
+            "elapsed_s": round(self.elapsed_s, 1),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class RequestResult:
+    """How one request ended, and where its run lies."""
+
+    name: str
+    outcome: RunOutcome
+    reason: str | None
+    """Why it did not complete; None where it did."""
+    run_dir: Path
+    planned: int
+    counts: Mapping[Outcome, int]
+    """Adds up to `planned`."""
+    metrics: Mapping[str, Any] | None
+    """The contents of `metrics.json`; None where it could not be made."""
+    reuse: str | None = None
+    """Which run was taken from, which were passed over, and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchResult:
+    """How an orchestration ended."""
+
+    outcome: RunOutcome
+    exit_status: int
+    requests: tuple[RequestResult, ...]
+    elapsed_s: float
+    loop_lag_p99_ms: float | None = field(default=None)
+
+
+class Observer(Protocol):
+    """Follows a launch. Called on the event loop: must return at once and never raise."""
+
+    def tick(self, progress: tuple[Progress, ...]) -> None:
+        """A snapshot, about twice a second."""
+        ...
+
+    def notice(self, request: str | None, message: str) -> None:
+        """Something a person should read as it happens."""
+        ...
+
+    def request_ended(self, result: RequestResult) -> None:
+        """A request has its summary."""
+        ...
+
+
+class Unobserved:
+    """Follows nothing."""
+
+    def tick(self, progress: tuple[Progress, ...]) -> None:
+        """Ignore it."""
+
+    def notice(self, request: str | None, message: str) -> None:
+        """Ignore it."""
+
+    def request_ended(self, result: RequestResult) -> None:
+        """Ignore it."""

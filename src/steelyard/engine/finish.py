@@ -1,0 +1,57 @@
+"""The end of a request: its outcome last in the journal, its summary, its result."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from concurrent.futures import Executor as Threads
+from typing import Any
+
+from steelyard.components.issues import Outcome
+from steelyard.config.errors import SteelyardError
+from steelyard.engine.events import RequestResult, RunOutcome
+from steelyard.engine.outcomes import closed_ledger, request_outcome
+from steelyard.engine.run_state import RunState
+from steelyard.results.files import Faults
+from steelyard.results.summary import write_summary
+
+log = logging.getLogger(__name__)
+
+
+async def finish_run(run: RunState, threads: Threads, faults: Faults) -> RequestResult:
+    """Close the ledger, sync it, and write what is derived from it. Never raises."""
+    counts = closed_ledger(run.counts, run.planned)
+    outcome, reason = _outcome(run, counts)
+    run.journal.flush()
+    await run.journal.finish(
+        outcome.value, {word.value: count for word, count in counts.items() if count}, reason
+    )
+    if run.journal.failure is not None and outcome is RunOutcome.COMPLETED:
+        outcome, reason = RunOutcome.FAILED, str(run.journal.failure)
+    metrics: dict[str, Any] | None = None
+    try:
+        metrics = await asyncio.get_running_loop().run_in_executor(
+            threads, write_summary, run.folder.root, faults
+        )
+    except SteelyardError as error:
+        log.warning("%s has no summary: %s", run.name, error)
+    except Exception:
+        log.exception("%s has no summary", run.name)
+    return RequestResult(
+        run.name, outcome, reason, run.folder.root, run.planned, counts, metrics, run.reuse_note
+    )
+
+
+def _outcome(run: RunState, counts: dict[Outcome, int]) -> tuple[RunOutcome, str | None]:
+    if run.stop is not None:
+        return run.stop.outcome, run.stop.reason
+    outcome = request_outcome(counts, run.planned)
+    if outcome is RunOutcome.FAILED:
+        fatal = counts[Outcome.FAILED_FATAL]
+        worst = run.issue_counts.most_common(1)
+        named = f", most of them {worst[0][0]}" if worst else ""
+        return outcome, f"{fatal} of {run.planned} attempts ended FATAL{named}"
+    if outcome is RunOutcome.BUDGET_EXCEEDED:
+        skipped = counts[Outcome.SKIPPED_BUDGET]
+        return outcome, f"the budget left {skipped} of {run.planned} attempts unstarted"
+    return outcome, None

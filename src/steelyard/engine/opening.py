@@ -1,0 +1,128 @@
+"""The start of a request: its run directory, then, in a thread, its tasks and its reuse source."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from steelyard.components.benchmark import Task
+from steelyard.components.clock import Clock
+from steelyard.config.errors import BadInput, Problem, SteelyardError, Where
+from steelyard.config.schema.request import ExecutionSettings
+from steelyard.engine.plan import RequestPlan
+from steelyard.engine.run_state import RunState
+from steelyard.results.files import Faults
+from steelyard.results.journal import Journal
+from steelyard.results.reuse import PlanShape, ReuseSource, choose_source, fired_limits
+from steelyard.results.run_folder import create_run
+from steelyard.results.syncer import Syncer
+
+
+def open_run(
+    plan: RequestPlan,
+    clock: Clock,
+    syncer: Syncer,
+    *,
+    redact: Callable[[bytes], bytes] | None,
+    faults: Faults,
+) -> RunState:
+    """Make the run directory and own it.
+
+    Raises:
+        BadInput: it is taken, or cannot be made.
+        StorageFailed: its first files cannot be written.
+    """
+    folder = create_run(plan.paths, plan.document, clock=clock, faults=faults)
+    journal = Journal(folder, clock=clock, syncer=syncer, faults=faults, redact=redact)
+    return RunState(plan, folder, journal, clock, clock.monotonic(), faults, redact)
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """What loading a request brought."""
+
+    tasks: Sequence[Task] | None
+    """None where they could not be loaded."""
+    problem: str | None = None
+    reuse: ReuseSource | None = None
+    reuse_note: str | None = None
+    """Which run is taken from, which were passed over, and why."""
+
+
+def load(plan: RequestPlan, own_run_id: str) -> Loaded:
+    """Load the tasks, choose among them, find the run to reuse. Blocking: for a thread."""
+    try:
+        tasks = selected(plan.services.benchmark.load_tasks(), plan.request.execution)
+        reuse, note = _reuse(plan, own_run_id)
+    except SteelyardError as error:
+        return Loaded(None, str(error))
+    except Exception as error:  # noqa: BLE001 — a plug-in's loader may raise anything
+        return Loaded(None, f"its tasks could not be loaded: {type(error).__name__}: {error}")
+    return Loaded(tasks, None, reuse, note)
+
+
+def _reuse(plan: RequestPlan, own_run_id: str) -> tuple[ReuseSource | None, str | None]:
+    runtime = plan.request.runtime
+    if not (runtime.reuse or runtime.reuse_run_id):
+        return None, None
+    attempts = plan.request.execution.attempts
+    shape = PlanShape(plan.info.id, attempts.k, attempts.strategy, plan.early_stop)
+    choice = choose_source(
+        plan.paths.namespace_dir, shape, runtime.reuse_run_id, exclude=own_run_id
+    )
+    passed = "".join(f"; passed over {run_id}: {why}" for run_id, why in choice.passed_over)
+    if choice.taken is None:
+        return None, f"nothing to reuse, starting fresh{passed}"
+    source = ReuseSource(plan.paths.namespace_dir / choice.taken, limits=fired_limits(plan.request))
+    return source, f"reusing {choice.taken}{passed}"
+
+
+class NoTasks(BadInput):
+    """A request whose filters leave nothing to run."""
+
+
+def selected(tasks: Sequence[Task], execution: ExecutionSettings) -> Sequence[Task]:
+    """Apply `sample_ids`, `exclude_ids`, `shard` and `limit`, in that order.
+
+    Raises:
+        BadInput: a named id does not exist, or nothing is left.
+    """
+    by_id = {task.id: task for task in tasks}
+    problems = []
+    for field, ids in (
+        ("sample_ids", execution.sample_ids or ()),
+        ("exclude_ids", execution.exclude_ids),
+    ):
+        for name in ids:
+            if name not in by_id:
+                near = difflib.get_close_matches(name, by_id, n=1)
+                problems.append(
+                    Problem(
+                        f"there is no task {name!r}",
+                        Where(field=f"execution.{field}"),
+                        f"did you mean {near[0]}?" if near else f"there are {len(by_id)} tasks",
+                    )
+                )
+    if problems:
+        raise BadInput.of(problems)
+    chosen = list(tasks)
+    if execution.sample_ids is not None:
+        wanted = set(execution.sample_ids)
+        chosen = [task for task in chosen if task.id in wanted]
+    if execution.exclude_ids:
+        unwanted = set(execution.exclude_ids)
+        chosen = [task for task in chosen if task.id not in unwanted]
+    if execution.shard is not None:
+        part, parts = (int(number) for number in execution.shard.split("/"))
+        chosen = chosen[part - 1 :: parts]
+    if execution.limit is not None:
+        chosen = chosen[: execution.limit]
+    if not chosen:
+        raise NoTasks(
+            f"no tasks are left of {len(tasks)}",
+            remedy="loosen sample_ids, exclude_ids, shard or limit"
+            if tasks
+            else "the benchmark holds no tasks",
+        )
+    return chosen

@@ -1,0 +1,390 @@
+"""From a resolved orchestration to a plan: components made, checked and identified.
+
+Everything that is wrong is reported at once, before anything is created. A dry run is this and
+no more.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from steelyard.components.benchmark import Benchmark, BenchmarkInfo, Task
+from steelyard.components.clock import Clock
+from steelyard.components.issues import Outcome
+from steelyard.components.registry import BUILTINS, Kind, known_ids
+from steelyard.config.errors import BadInput, Problem, Where
+from steelyard.config.resolve import Resolution
+from steelyard.config.schema.orchestration import Orchestration
+from steelyard.config.schema.request import PhaseMultipliers, Request
+from steelyard.config.secrets import sealed_json
+from steelyard.engine.budget import BudgetLimits
+from steelyard.engine.capacity import Limits
+from steelyard.engine.run_document import run_document
+from steelyard.engine.services import EndpointPool, Maker
+from steelyard.engine.spec import ComponentSpec, RequestSpec, TimeLimits
+from steelyard.engine.work import Services
+from steelyard.results.identity import (
+    base_of,
+    evaluation_identity,
+    evaluation_parts,
+    generation_identity,
+    generation_parts,
+    resolved_early_stop,
+)
+from steelyard.results.layout import RunPaths
+
+BUILTIN_PROVIDER_LIMIT: Final = 128
+REMOTE_OPEN_QPS: Final = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class RequestPlan:
+    """One request, ready to run."""
+
+    request: Request
+    spec: RequestSpec
+    services: Services
+    info: BenchmarkInfo
+    paths: RunPaths
+    generation_base: bytes
+    evaluation_base: bytes
+    early_stop: bool
+    attempts_may_overlap: bool
+    provider_is_local: bool
+    document: Mapping[str, Any]
+
+    @property
+    def k(self) -> int:
+        """Attempts of each task."""
+        return self.request.execution.attempts.k
+
+    @property
+    def retry_patterns(self) -> tuple[str, ...]:
+        """Patterns that make an ERROR worth another try."""
+        return tuple(self.request.execution.retry_pattern_list or ())
+
+    def identities(self, task: Task) -> tuple[str, str]:
+        """The generation and the evaluation identity of a task's attempts."""
+        benchmark = self.services.benchmark
+        return (
+            generation_identity(self.generation_base, benchmark.generation_content(task)),
+            evaluation_identity(self.evaluation_base, benchmark.evaluation_content(task)),
+        )
+
+    @property
+    def budget(self) -> BudgetLimits:
+        """What this request may spend."""
+        budget = self.request.budget
+        return BudgetLimits(budget.usd, budget.tokens, budget.reserve_usd)
+
+    def stops_task(self, outcome: Outcome, metrics: Mapping[str, float | bool]) -> bool:
+        """True where this attempt makes the task's others unnecessary."""
+        return (
+            self.early_stop and outcome is Outcome.SCORED and bool(metrics.get(self.info.primary))
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A whole orchestration, ready to run."""
+
+    orchestration: Orchestration
+    requests: tuple[RequestPlan, ...]
+    limits: Limits
+    warnings: tuple[Problem, ...]
+    """What this machine lacks, and other things worth knowing."""
+
+    @property
+    def timeout_s(self) -> float:
+        """Wall clock of the whole; 0 for none."""
+        return self.orchestration.runtime.timeout_seconds
+
+    @property
+    def cleanup_grace_s(self) -> float:
+        """How long clean-up may take once all must stop."""
+        return self.orchestration.runtime.cleanup_grace_seconds
+
+    def budget(self) -> BudgetLimits:
+        """What the whole orchestration may spend."""
+        budget = self.orchestration.budget
+        return BudgetLimits(budget.usd, budget.tokens, budget.reserve_usd)
+
+
+def make_plan(resolution: Resolution, *, clock: Clock, maker: Maker | None = None) -> Plan:
+    """Plan an orchestration. Blocking; touches nothing but the files that packs consist of.
+
+    Raises:
+        BadInput: all that is wrong, at once.
+    """
+    orchestration = resolution.orchestration
+    if maker is None:
+        secrets = resolution.secrets
+        pool = EndpointPool(secrets, clock)
+        maker = Maker(secrets, clock, pool, resolution.base_dir)
+    problems: list[Problem] = []
+    warnings = list(resolution.warnings)
+    plans = []
+    for index, request in enumerate(orchestration.requests):
+        planner = _Planner(resolution, request, index, maker)
+        plan = planner.plan()
+        problems += planner.problems
+        warnings += planner.warnings
+        if plan is not None:
+            plans.append(plan)
+    problems += _unknown_providers(orchestration)
+    if problems:
+        raise BadInput.of(problems)
+    return Plan(orchestration, tuple(plans), _limits(orchestration, plans), tuple(warnings))
+
+
+def check(resolution: Resolution) -> list[Problem]:
+    """What a dry run finds: problems raise, what the machine lacks comes back as warnings."""
+    from steelyard.components.clock import SystemClock
+
+    return list(make_plan(resolution, clock=SystemClock()).warnings)
+
+
+class _Planner:
+    """Plans one request, gathering what is wrong."""
+
+    def __init__(self, resolution: Resolution, request: Request, index: int, maker: Maker) -> None:
+        self.resolution = resolution
+        self.request = request
+        self.index = index
+        self.maker = maker
+        self.problems: list[Problem] = []
+        self.warnings: list[Problem] = []
+
+    def where(self, path: str) -> Where:
+        return self.resolution.provenance.where(("requests", self.index, *path.split(".")))
+
+    def wrong(self, path: str, message: str, remedy: str | None = None) -> None:
+        self.problems.append(Problem(message, self.where(path), remedy))
+
+    def component(self, kind: Kind, spec: ComponentSpec) -> Any:
+        try:
+            return self.maker.component(kind, spec, self.where(kind.value))
+        except BadInput as error:
+            self.problems += error.problems
+            return None
+
+    def plan(self) -> RequestPlan | None:
+        request = self.request
+        benchmark_spec = _component_spec(request.benchmark.id, request.benchmark.params)
+        harness_spec = _component_spec(request.harness.id, request.harness.params)
+        benchmark = self.component(Kind.BENCHMARK, benchmark_spec)
+        harness = self.component(Kind.HARNESS, harness_spec)
+        info = self._info(benchmark)
+        if harness is None or info is None:
+            return None
+        environment_id = self._environment_id(
+            info.runs_model_code or harness.traits.runs_model_code
+        )
+        if environment_id is None:
+            return None
+        environment_spec = _component_spec(environment_id, request.environment.params)
+        environment = self.component(Kind.ENVIRONMENT, environment_spec)
+        if environment is None:
+            return None
+        for kind, component in (
+            (Kind.BENCHMARK, benchmark),
+            (Kind.HARNESS, harness),
+            (Kind.ENVIRONMENT, environment),
+        ):
+            lacking = component.unavailable()
+            if lacking is not None:
+                self.warnings.append(
+                    Problem(f"{component.id} cannot run here: {lacking}", self.where(kind.value))
+                )
+        self._check_strategy(info)
+        self._check_model(harness.traits.calls_model, harness.id)
+        paths = self._paths()
+        if self.problems or paths is None:
+            return None
+        model = (
+            sealed_json(request.model.model_dump(mode="python"))
+            if harness.traits.calls_model
+            else None
+        )
+        spec = RequestSpec(
+            request_name=request.name,
+            benchmark=benchmark_spec,
+            harness=harness_spec,
+            environment=environment_spec,
+            model=model,
+            limits=_time_limits(request),
+            prices=_prices(self.resolution.orchestration),
+            data_dir=self.resolution.orchestration.runtime.data_dir,
+            cleanup_grace_s=self.resolution.orchestration.runtime.cleanup_grace_seconds,
+        )
+        return self._finished(
+            spec, Services(benchmark, harness, environment, None, self.maker.clock), info, paths
+        )
+
+    def _info(self, benchmark: Any) -> BenchmarkInfo | None:
+        if benchmark is None:
+            return None
+        try:
+            info: BenchmarkInfo = benchmark.info()
+        except BadInput as error:
+            self.problems += error.problems
+            return None
+        return info
+
+    def _environment_id(self, runs_model_code: bool) -> str | None:
+        name = self.request.environment.id
+        if name != "auto":
+            return name
+        from steelyard.environments.auto import resolve_auto
+
+        try:
+            return resolve_auto(runs_model_code)
+        except BadInput as error:
+            self.problems += [
+                Problem(p.message, self.where("environment"), p.remedy) for p in error.problems
+            ]
+            return None
+
+    def _check_strategy(self, info: BenchmarkInfo) -> None:
+        attempts = self.request.execution.attempts
+        primary = next(metric for metric in info.metrics if metric.name == info.primary)
+        if primary.kind == "scalar" and attempts.strategy == "pass":
+            self.wrong(
+                "execution.attempts.strategy",
+                f"strategy `pass` needs a binary metric; {info.id}'s primary metric "
+                f"{info.primary!r} is scalar",
+                "write `strategy: avg`",
+            )
+
+    def _check_model(self, calls_model: bool, harness: str) -> None:
+        model = self.request.model.id
+        if calls_model and model == "none":
+            self.wrong("model.id", f"the harness {harness} calls a model", "name one")
+        elif not calls_model and model != "none":
+            self.wrong(
+                "model.id",
+                f"the harness {harness} calls no model, so {model!r} would name results that "
+                "are not its own",
+                "write `model: {id: none}`",
+            )
+
+    def _paths(self) -> RunPaths | None:
+        output = self.request.output
+        results_dir = Path(self.resolution.orchestration.runtime.results_dir)
+        paths = RunPaths(results_dir, output.run_name, self.request.name, output.run_id)
+        try:
+            paths.check()
+        except BadInput as error:
+            self.problems += [
+                Problem(p.message, self.where("output"), p.remedy) for p in error.problems
+            ]
+            return None
+        return paths
+
+    def _finished(
+        self, spec: RequestSpec, services: Services, info: BenchmarkInfo, paths: RunPaths
+    ) -> RequestPlan:
+        request, harness = self.request, services.harness
+        attempts = request.execution.attempts
+        early_stop = resolved_early_stop(attempts)
+        generation = generation_parts(
+            request,
+            harness_version=harness.version,
+            environment_id=spec.environment.id,
+            harness_params=harness.params.model_dump(mode="json"),
+        )
+        evaluation = evaluation_parts(
+            request,
+            benchmark_id=info.id,
+            benchmark_version=info.version,
+            benchmark_params=_scoring_params(services.benchmark),
+        )
+        document = run_document(
+            request,
+            info,
+            plan={"k": attempts.k, "strategy": attempts.strategy, "early_stop": early_stop},
+            identities={"generation": generation, "evaluation": evaluation},
+            environment=spec.environment.id,
+            project_dir=self.resolution.base_dir,
+            prices=spec.prices,
+        )
+        return RequestPlan(
+            request=request,
+            spec=spec,
+            services=services,
+            info=info,
+            paths=paths,
+            generation_base=base_of(generation),
+            evaluation_base=base_of(evaluation),
+            early_stop=early_stop,
+            attempts_may_overlap=info.attempts_may_overlap and harness.traits.attempts_may_overlap,
+            provider_is_local=type(services.environment).is_local,
+            document=document,
+        )
+
+
+def _scoring_params(benchmark: Benchmark) -> dict[str, Any]:
+    """The benchmark's parameters with defaults filled in; where its files lie is not scoring."""
+    params = benchmark.params.model_dump(mode="json")
+    params.pop("path", None)
+    return params
+
+
+def _component_spec(component_id: str, params: Mapping[str, Any]) -> ComponentSpec:
+    return ComponentSpec(component_id, sealed_json(params))
+
+
+def _time_limits(request: Request) -> TimeLimits:
+    execution = request.execution
+    factors = execution.timeout_multiplier
+    if not isinstance(factors, PhaseMultipliers):
+        factors = PhaseMultipliers(setup=factors, run=factors, evaluate=factors)
+    return TimeLimits(
+        setup_s=execution.setup_timeout_seconds,
+        run_s=execution.run_timeout_seconds,
+        evaluate_s=execution.evaluation_timeout_seconds,
+        setup_factor=factors.setup,
+        run_factor=factors.run,
+        evaluate_factor=factors.evaluate,
+    )
+
+
+def _prices(orchestration: Orchestration) -> dict[str, dict[str, float | None]]:
+    return {model: price.model_dump() for model, price in orchestration.prices.items()}
+
+
+def _unknown_providers(orchestration: Orchestration) -> list[Problem]:
+    known = known_ids(Kind.ENVIRONMENT)
+    used = {request.environment.id for request in orchestration.requests}
+    problems = []
+    for field in ("provider_limits", "env_open_qps"):
+        for provider in getattr(orchestration.runtime, field):
+            if provider in known or provider in used:
+                continue
+            near = difflib.get_close_matches(provider, known, n=1)
+            problems.append(
+                Problem(
+                    f"unknown environment provider {provider!r}",
+                    Where(field=f"runtime.{field}.{provider}"),
+                    f"did you mean {near[0]}?" if near else f"known: {', '.join(known)}",
+                )
+            )
+    return problems
+
+
+def _limits(orchestration: Orchestration, plans: list[RequestPlan]) -> Limits:
+    """Lay what the user set over the defaults: 128 at once for each built-in, remote ones paced."""
+    runtime = orchestration.runtime
+    limits = dict.fromkeys(BUILTINS[Kind.ENVIRONMENT], BUILTIN_PROVIDER_LIMIT)
+    paces = {
+        plan.spec.environment.id: REMOTE_OPEN_QPS for plan in plans if not plan.provider_is_local
+    }
+    return Limits(
+        orchestration.task_concurrency,
+        limits | runtime.provider_limits,
+        paces | runtime.env_open_qps,
+    )

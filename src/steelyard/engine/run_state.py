@@ -1,0 +1,265 @@
+"""One request while it runs: its journal, its tasks, its ledger. No waiting happens here."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from steelyard.components.benchmark import Task
+from steelyard.components.clock import Clock, utc_text
+from steelyard.components.issues import Outcome, Phase, Severity
+from steelyard.components.values import NO_USAGE
+from steelyard.engine.admission import Start
+from steelyard.engine.events import Progress, RunOutcome
+from steelyard.engine.plan import RequestPlan
+from steelyard.engine.spec import ExecutionResult, ExecutionSpec
+from steelyard.results.files import NO_FAULTS, Faults, write_beside
+from steelyard.results.journal import EventKind, Journal
+from steelyard.results.layout import attempt_folder
+from steelyard.results.progress_file import ProgressFile
+from steelyard.results.records import AttemptRecord, Timing
+from steelyard.results.reuse import Decision, ReuseSource
+from steelyard.results.run_folder import RunFolder
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class Flight:
+    """One execution under way."""
+
+    start: Start
+    token: str
+    task: asyncio.Task[Any]
+    began_s: float
+    """Monotonic."""
+    began_at: str
+    phase: Phase = Phase.SETUP
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """Why a request ends before all its attempts have."""
+
+    outcome: RunOutcome
+    reason: str
+
+
+@dataclass(slots=True)
+class TaskIdentities:
+    """The identities of a task whose attempts are under way."""
+
+    generation: str
+    evaluation: str
+    left: int
+    """Attempts of the task without an outcome; at 0 the entry goes."""
+
+
+@dataclass(slots=True)
+class RunState:
+    """A request while it runs."""
+
+    plan: RequestPlan
+    folder: RunFolder
+    journal: Journal
+    clock: Clock
+    began_s: float
+    faults: Faults = NO_FAULTS
+    redact: Callable[[bytes], bytes] | None = None
+    tasks: Sequence[Task] | None = None
+    reuse: ReuseSource | None = None
+    reuse_note: str | None = None
+    counts: Counter[Outcome] = field(default_factory=Counter)
+    issue_counts: Counter[str] = field(default_factory=Counter)
+    flights: dict[str, Flight] = field(default_factory=dict)
+    identities: dict[int, TaskIdentities] = field(default_factory=dict)
+    stop: Stop | None = None
+    ended: bool = False
+    reused: int = 0
+    cost_usd: float | None = 0.0
+    model_calls_succeeded: int = 0
+    ended_s: float | None = None
+    progress_file: ProgressFile = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.progress_file = ProgressFile(self.folder, faults=self.faults, redact=self.redact)
+
+    @property
+    def name(self) -> str:
+        """The request's name."""
+        return self.plan.request.name
+
+    @property
+    def planned(self) -> int:
+        """Attempts planned; 0 until the tasks are loaded."""
+        return len(self.tasks or ()) * self.plan.k
+
+    def identity(self, index: int) -> TaskIdentities:
+        """The identities of a task, computed once for all its attempts."""
+        known = self.identities.get(index)
+        if known is None:
+            assert self.tasks is not None  # noqa: S101 — attempts start after loading
+            generation, evaluation = self.plan.identities(self.tasks[index])
+            known = TaskIdentities(generation, evaluation, self.plan.k)
+            self.identities[index] = known
+        return known
+
+    def spec(self, start: Start, token: str) -> ExecutionSpec:
+        """What the executor is handed."""
+        assert self.tasks is not None  # noqa: S101 — attempts start after loading
+        return ExecutionSpec(
+            request=self.plan.spec,
+            task=self.tasks[start.task],
+            attempt=start.attempt,
+            execution=start.execution,
+            token=token,
+            seed=start.attempt,
+        )
+
+    def reuse_decision(self, source: ReuseSource, start: Start) -> Decision:
+        """What the contract's table says of an attempt and its saved record."""
+        assert self.tasks is not None  # noqa: S101 — attempts start after loading
+        identity = self.identity(start.task)
+        return source.decide(
+            self.tasks[start.task].id,
+            start.attempt,
+            identity.generation,
+            identity.evaluation,
+            self.plan.retry_patterns,
+        )
+
+    def log_issues(self, record: AttemptRecord) -> None:
+        """Put what went wrong in an attempt into the log."""
+        for issue in record.issues:
+            level = logging.WARNING if issue.severity is Severity.FATAL else logging.INFO
+            log.log(
+                level,
+                "%s attempt %d, %s: %s %s: %s",
+                record.task_id,
+                record.attempt,
+                issue.phase,
+                issue.severity,
+                issue.code,
+                issue.message,
+            )
+
+    def write_intent(self, start: Start, token: str) -> None:
+        """Put the intent into the journal, written before this returns."""
+        assert self.tasks is not None  # noqa: S101 — attempts start after loading
+        self.journal.event(
+            EventKind.STARTED,
+            task_id=self.tasks[start.task].id,
+            attempt=start.attempt,
+            execution=start.execution,
+            token=token,
+        )
+        self.journal.flush()
+
+    def keep(self, index: int, record: AttemptRecord) -> None:
+        """Put a record into the journal and the ledger."""
+        self.journal.record(record)
+        self.counts[record.outcome] += 1
+        for issue in record.issues:
+            if issue.severity is not Severity.WARNING:
+                self.issue_counts[issue.code.value] += 1
+        if record.reused_from is None:
+            spent = record.usage.cost_usd
+            known = self.cost_usd is not None and spent is not None
+            self.cost_usd = (self.cost_usd or 0.0) + (spent or 0.0) if known else None
+        else:
+            self.reused += 1
+        entry = self.identities.get(index)
+        if entry is not None:
+            entry.left -= 1
+            if entry.left <= 0:
+                del self.identities[index]
+
+    def record(
+        self,
+        flight: Flight,
+        result: ExecutionResult,
+        *,
+        answer_file: str | None = None,
+    ) -> AttemptRecord:
+        """Make the record of a finished execution."""
+        assert self.tasks is not None  # noqa: S101 — attempts start after loading
+        start = flight.start
+        task = self.tasks[start.task]
+        identity = self.identity(start.task)
+        times = result.times
+        return AttemptRecord(
+            task_id=task.id,
+            attempt=start.attempt,
+            outcome=result.outcome,
+            metrics=result.metrics,
+            answer=None if answer_file else result.answer,
+            answer_file=answer_file,
+            issues=result.issues,
+            executions=start.execution,
+            usage=result.usage,
+            timing=Timing(
+                queued_s=max(0.0, flight.began_s - start.queued_since),
+                setup_s=times.setup_s,
+                agent_s=times.agent_s,
+                waited_s=times.waited_s,
+                collect_s=times.collect_s,
+                evaluate_s=times.evaluate_s,
+                started_at=flight.began_at,
+                finished_at=utc_text(self.clock.now()),
+            ),
+            trust=result.trust,
+            environment=result.environment,
+            artifacts=result.artifacts,
+            details=result.details,
+            generation=identity.generation,
+            evaluation=identity.evaluation,
+            category=task.category,
+            cluster=task.cluster,
+        )
+
+    def skipped(self, index: int, attempt: int, outcome: Outcome) -> AttemptRecord:
+        """Make the record of an attempt that will never start."""
+        assert self.tasks is not None  # noqa: S101 — attempts start after loading
+        task = self.tasks[index]
+        return AttemptRecord(
+            task_id=task.id,
+            attempt=attempt,
+            outcome=outcome,
+            usage=NO_USAGE,
+            timing=Timing(finished_at=utc_text(self.clock.now())),
+            category=task.category,
+            cluster=task.cluster,
+        )
+
+    def progress(self, now_s: float) -> Progress:
+        """Say where the request stands."""
+        state = "ended" if self.ended else "loading" if self.tasks is None else "running"
+        return Progress(
+            name=self.name,
+            state=state,
+            planned=None if self.tasks is None else self.planned,
+            running=len(self.flights),
+            outcomes=dict(self.counts),
+            phases=Counter(flight.phase.value for flight in self.flights.values()),
+            issues=dict(self.issue_counts),
+            reused=self.reused,
+            cost_usd=self.cost_usd,
+            elapsed_s=(self.ended_s or now_s) - self.began_s,
+        )
+
+    def keep_large_answer(self, start: Start, answer: str) -> str:
+        """Write an answer beside the records; return its path for the record.
+
+        Raises:
+            StorageFailed: it could not be written.
+        """
+        assert self.tasks is not None  # noqa: S101 — attempts start after loading
+        data = answer.encode("utf-8", "replace")
+        if self.redact is not None:
+            data = self.redact(data)
+        folder = attempt_folder(self.tasks[start.task].id, start.attempt)
+        return write_beside(self.folder.root, f"{folder}/answer.txt", data, self.faults)
