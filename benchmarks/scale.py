@@ -19,9 +19,8 @@ HERE = Path(__file__).resolve().parent.parent
 def first_started_at(made: RunFiles) -> float:
     """Unix time of a run's first `started` event."""
     for event in made.events():
-        if "started" in (event.get("type"), event.get("event"), event.get("kind")):
-            text = str(event.get("at") or event["time"])
-            return datetime.fromisoformat(text).timestamp()
+        if event["kind"] == "started":
+            return datetime.fromisoformat(event["at"]).timestamp()
     raise CommandFailed("the run has no `started` event")
 
 

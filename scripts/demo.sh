@@ -3,12 +3,16 @@
 #
 # Real tasks, a real sandbox, a real endpoint on loopback; only the models are stand-ins that give
 # the benchmark's references at a set accuracy. Needs `setup.sh`; no network.
+#
+# `demo.sh [RESULTS [FILE [OPTION …]]]`: another results folder, another orchestration, options for
+# both single runs.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 unset PYTHONDONTWRITEBYTECODE
 steelyard=.venv/bin/steelyard
-file=examples/orchestrations/humaneval.yaml
 results="${1:-results/demo}"
+file="${2:-examples/orchestrations/humaneval.yaml}"
+options=("${@:3}")
 began=$SECONDS
 work="$(mktemp -d)"
 pids=()
@@ -53,9 +57,9 @@ export STEADY_MODEL_URL FLAKY_MODEL_URL
 say "steelyard launch $file"
 "$steelyard" launch "$file" --results-dir "$results"
 say "steelyard run humaneval oracle none --env sandbox    (the ceiling)"
-"$steelyard" run humaneval oracle none --env sandbox --results-dir "$results"
+"$steelyard" run humaneval oracle none --env sandbox --results-dir "$results" "${options[@]}"
 say "steelyard run humaneval nop none --env sandbox    (the floor)"
-"$steelyard" run humaneval nop none --env sandbox --results-dir "$results"
+"$steelyard" run humaneval nop none --env sandbox --results-dir "$results" "${options[@]}"
 
 printf '\nEvery run is a folder with its records, journal, metrics and summary:\n'
 find "$results" -name summary.md -newer "$work/steady.log" -printf '  %h\n' | sort

@@ -15,7 +15,7 @@ MAX_LINES = 450
 # Written so that no pattern matches its own text.
 FORBIDDEN = {
     "the host of a package registry": r"py[p]i\.org|pythonhoste[d]\.org|npmj[s]\.(?:org|com)"
-    r"|(?:deb|security)\.debia[n]\.org",
+    r"|(?:deb|security)\.[d]ebian\.org",
     "an absolute path of somebody's machine": (
         r"(?<![\w.~-])/(?:wor[k]|roo[t]|far[m]|hom[e]/\w+)/\w"
     ),
