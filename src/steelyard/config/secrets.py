@@ -60,11 +60,30 @@ class SecretStore:
     def __init__(self, environ: Mapping[str, str] | None = None) -> None:
         self._environ = os.environ if environ is None else environ
         self._values: dict[str, str] = {}
+        self._originals: dict[str, Any] = {}
+        self._parts: dict[str, str] = {}
+        self._version = 0
 
-    def put(self, ref: str, value: str) -> SecretRef:
-        """Keep `value` under `ref` and return the reference that may travel."""
+    @property
+    def version(self) -> int:
+        """Grows with every value that is added; a `Redactor` looks at it."""
+        return self._version
+
+    def put(self, ref: str, value: str, *, original: Any = None) -> SecretRef:
+        """Keep `value` under `ref` and return the reference that may travel.
+
+        `original` is what `reveal_tree` gives back where a secret was written as a number.
+        """
         self._values[ref] = value
+        if original is not None and not isinstance(original, str):
+            self._originals[ref] = original
+        self._version += 1
         return SecretRef(ref)
+
+    def put_part(self, name: str, value: str) -> None:
+        """Keep a piece of a secret (a URL's password, say) to be redacted on its own."""
+        self._parts[name] = value
+        self._version += 1
 
     def reveal(self, secret: SecretRef) -> str:
         """Return the value; raise `SecretUnavailable` where this process has none."""
@@ -79,10 +98,12 @@ class SecretStore:
     def reveal_tree(self, tree: Any) -> Any:
         """Copy a tree of plain data with every reference replaced by its value."""
         if isinstance(tree, SecretRef):
+            if tree.ref in self._originals:
+                return self._originals[tree.ref]
             return self.reveal(tree)
         if isinstance(tree, Mapping):
             if set(tree) == {MARKER}:
-                return self.reveal(SecretRef(tree[MARKER]))
+                return self.reveal_tree(SecretRef(tree[MARKER]))
             return {key: self.reveal_tree(value) for key, value in tree.items()}
         if isinstance(tree, list | tuple):
             return [self.reveal_tree(item) for item in tree]
@@ -91,6 +112,10 @@ class SecretStore:
     def items(self) -> Iterator[tuple[str, str]]:
         """Iterate over (reference, value); for the redaction boundary alone."""
         yield from self._values.items()
+
+    def parts(self) -> Iterator[tuple[str, str]]:
+        """Iterate over the pieces of secrets; for the redaction boundary alone."""
+        yield from self._parts.items()
 
 
 def sealed_json(tree: Any) -> Any:

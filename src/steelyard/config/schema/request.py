@@ -21,7 +21,9 @@ Strategy = Literal["avg", "pass"]
 class Strict(BaseModel):
     """Refuses unknown fields; never changes after it is read."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True)
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, arbitrary_types_allowed=True, allow_inf_nan=False
+    )
 
 
 class Component(BaseModel):
@@ -36,10 +38,9 @@ class Component(BaseModel):
         return dict(self.__pydantic_extra__ or {})
 
 
-class ModelSettings(Strict):
-    """A model: what is asked, where, how, and within which limits."""
+class Endpoint(Strict):
+    """How a model is reached, all but its id."""
 
-    id: Text
     base_url: str | SecretRef | None = None
     """A `SecretRef` where the URL carries user info or a query."""
     api_key: SecretRef | None = None
@@ -54,6 +55,12 @@ class ModelSettings(Strict):
     request_timeout_seconds: NonNegativeNumber = 600
     """0 for none."""
     max_response_bytes: PositiveInt = 16 * 1024 * 1024
+
+
+class ModelSettings(Endpoint):
+    """A model: what is asked, where, how, and within which limits."""
+
+    id: Text
 
 
 class AttemptsSettings(Strict):

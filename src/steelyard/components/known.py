@@ -1,0 +1,28 @@
+"""The registry as settings see it: which ids exist. Nothing is imported to answer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from steelyard.components import registry
+from steelyard.components.registry import Kind
+
+
+class RegistryIds:
+    """Answers `steelyard.config.checks.ComponentIds` from the registry."""
+
+    def is_known(self, kind: str, name: str) -> bool:
+        """True where the id names a component of that kind, or has the form of a path."""
+        return registry.is_known(Kind(kind), name)
+
+    def known(self, kind: str) -> Sequence[str]:
+        """Every id and alias of a kind."""
+        return registry.known_ids(Kind(kind))
+
+    def canonical(self, kind: str, name: str) -> str:
+        """Resolve an alias; other ids come back as they are."""
+        return registry.canonical_id(Kind(kind), name)
+
+
+REGISTRY: Final = RegistryIds()

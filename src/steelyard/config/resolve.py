@@ -1,0 +1,421 @@
+"""Files, variables and options become a resolved orchestration, with every fault at once."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from pydantic import BaseModel
+
+from steelyard.config import checks, layers
+from steelyard.config.checks import COMPONENTS, ComponentIds
+from steelyard.config.envrefs import expand
+from steelyard.config.errors import BadInput, Problem, Where
+from steelyard.config.layers import LayerFile, Override, merged, merged_component, part
+from steelyard.config.names import joined
+from steelyard.config.schema.orchestration import Orchestration, SharedRuntime
+from steelyard.config.schema.request import RequestRuntime
+from steelyard.config.schema.written import ConfigFile, OrchestrationFile
+from steelyard.config.sealing import seal
+from steelyard.config.secrets import SecretStore
+from steelyard.config.source import FieldPath, Node, Origin, read_file
+from steelyard.config.validation import conform
+
+_REQUEST_RUNTIME: Final = tuple(RequestRuntime.model_fields)
+_SHARED_RUNTIME: Final = tuple(SharedRuntime.model_fields)
+
+
+class InvalidSettings(BadInput):
+    """Everything that is wrong with the settings, at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Provenance:
+    """Where each value of a resolved tree comes from."""
+
+    root: Node
+
+    def origin(self, path: FieldPath) -> Origin | None:
+        """Give a value's origin; None where it is a built-in default."""
+        node = self.root.at(path)
+        return node.origin if node is not None else None
+
+    def layer(self, path: FieldPath) -> str:
+        """Give the name of the layer that a value comes from."""
+        origin = self.origin(path)
+        return origin.layer if origin is not None else layers.DEFAULT
+
+    def where(self, path: FieldPath) -> Where:
+        """Give the place of a value, or of the nearest mapping around it."""
+        return self.root.nearest(path).origin.where
+
+
+@dataclass(frozen=True, slots=True)
+class Resolution:
+    """A resolved orchestration and what is known about it."""
+
+    orchestration: Orchestration
+    secrets: SecretStore
+    provenance: Provenance
+    warnings: tuple[Problem, ...]
+    base_dir: Path
+    """What relative component paths start from: the orchestration's folder."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigResolution:
+    """The configuration files laid over each other, without an orchestration."""
+
+    provenance: Provenance
+    """Of a tree in the form of `ConfigFile`."""
+    files: tuple[LayerFile, ...]
+    warnings: tuple[Problem, ...]
+
+
+def resolve_orchestration(
+    path: Path,
+    *,
+    config_files: Sequence[Path] = (),
+    overrides: Sequence[Override] = (),
+    environ: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+    components: ComponentIds | None = None,
+) -> Resolution:
+    """Resolve an orchestration file.
+
+    Args:
+        path: the file, YAML or JSON; relative to `cwd`.
+        config_files: `--config` files, lowest first; relative to `cwd`.
+        overrides: the command line's shared controls.
+        environ: the variables that references name; this process's own by default.
+        cwd: where the project's file is looked for; the working directory by default.
+        components: the ids that exist; None: they are not checked here.
+
+    Raises:
+        InvalidSettings: everything that is wrong with the files, variables and options.
+    """
+    work = _Resolving(environ, cwd, components)
+    configs = work.config_layers(config_files, (work.cwd / path).parent)
+    written = work.load(
+        LayerFile(layers.ORCHESTRATION, work.cwd / path, ""), OrchestrationFile, "orchestration"
+    )
+    line = work.command_line(overrides)
+    root = work.orchestration(configs, written, line) if written is not None else None
+    return work.finish(root, (work.cwd / path).parent)
+
+
+def resolve_run(
+    benchmark: str,
+    harness: str,
+    model: str,
+    *,
+    config_files: Sequence[Path] = (),
+    overrides: Sequence[Override] = (),
+    environ: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+    components: ComponentIds | None = None,
+) -> Resolution:
+    """Resolve one request from ids and options; arguments and errors as `resolve_orchestration`."""
+    work = _Resolving(environ, cwd, components)
+    configs = work.config_layers(config_files, work.cwd)
+    ids = [
+        Override(("benchmark", "id"), benchmark, "BENCHMARK"),
+        Override(("harness", "id"), harness, "HARNESS"),
+        Override(("model", "id"), model, "MODEL"),
+    ]
+    line = work.command_line([*ids, *overrides])
+    return work.finish(work.single(configs, line), work.cwd)
+
+
+def resolve_config(
+    *,
+    config_files: Sequence[Path] = (),
+    environ: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+    components: ComponentIds | None = None,
+) -> ConfigResolution:
+    """Lay the configuration files over each other.
+
+    Raises:
+        InvalidSettings: everything that is wrong with them.
+    """
+    work = _Resolving(environ, cwd, components)
+    configs = work.config_layers(config_files, work.cwd)
+    work.raise_problems()
+    root = merged(configs) or Node({}, Origin(layers.DEFAULT, Where()))
+    files = layers.layer_files(work.environ, work.cwd, config_files)
+    return ConfigResolution(Provenance(root), tuple(files), tuple(work.warnings))
+
+
+class _Resolving:
+    """One resolution under way: gathers problems and warnings."""
+
+    def __init__(
+        self,
+        environ: Mapping[str, str] | None,
+        cwd: Path | None,
+        components: ComponentIds | None,
+    ) -> None:
+        self.environ = os.environ if environ is None else environ
+        self.cwd = cwd or Path.cwd()
+        self.store = SecretStore(self.environ)
+        self.problems: list[Problem] = []
+        self.warnings: list[Problem] = []
+        self._ids = components
+
+    def _canonical(self, kind: str, name: str) -> str:
+        return self._ids.canonical(kind, name) if self._ids is not None else name
+
+    # --- layers ---
+
+    def config_layers(self, config_files: Sequence[Path], base_dir: Path) -> list[Node]:
+        found = []
+        for file in layers.layer_files(self.environ, self.cwd, config_files):
+            node = self.load(file, ConfigFile, "config")
+            if node is not None:
+                found.append(_rebased(node, file.path.parent, base_dir))
+        return found
+
+    def load(self, file: LayerFile, model: type[BaseModel], document: str) -> Node | None:
+        try:
+            node = read_file(file.path, layer=file.layer, shown=layers.shown(file.path, self.cwd))
+        except BadInput as error:
+            self.problems += error.problems
+            return None
+        if node.value is None and document == "config":
+            return None
+        return self._prepared(node, model, document, file.scope)
+
+    def command_line(self, overrides: Sequence[Override]) -> Node:
+        root = layers.overrides_node(overrides)
+        return self._prepared(root, ConfigFile, "command line", "option:") or root
+
+    def _prepared(
+        self, node: Node, model: type[BaseModel], document: str, scope: str
+    ) -> Node | None:
+        if not isinstance(node.value, dict):
+            where = node.origin.where
+            self.problems.append(
+                Problem("the document must be a mapping", where, remedy="write `field: value`")
+            )
+            return None
+        node = expand(node, self.environ, self.problems, self.warnings)
+        node = seal(node, self.store, self.warnings, scope=scope)
+        checks.misplaced(node, document, self.problems)
+        checks.components(node, self._ids, self.problems)
+        return conform(node, model, self.problems)
+
+    # --- merging ---
+
+    def orchestration(self, configs: list[Node], written: Node, line: Node) -> Node:
+        requests = part(written, "requests")
+        defaults = part(written, "defaults")
+        merged_requests: Any = None
+        if requests is not None and isinstance(requests.value, list):
+            merged_requests = [
+                self._request(configs, defaults, request, line)
+                for request in requests.value
+                if isinstance(request.value, dict)
+            ]
+        root = self._shared(configs, written, line)
+        if merged_requests is not None and requests is not None:
+            root.value["requests"] = Node(merged_requests, requests.origin)
+        return root
+
+    def single(self, configs: list[Node], line: Node) -> Node:
+        request = self._request(configs, None, None, line)
+        ids = [part(request, field, "id") for field in ("model", "benchmark", "harness")]
+        names = [str(node.value) if node is not None else "" for node in ids]
+        request.value["name"] = Node(joined(*names), Origin(layers.DEFAULT, Where(field="name")))
+        root = self._shared(configs, None, line)
+        root.value["requests"] = Node([request], line.origin)
+        return root
+
+    def _shared(self, configs: list[Node], written: Node | None, line: Node) -> Node:
+        below = [*configs, line]
+        holder = written or line
+        fields = {
+            "version": part(written, "version"),
+            "name": part(written, "name"),
+            "task_concurrency": merged(
+                [
+                    *(part(node, "execution", "task_concurrency") for node in configs),
+                    part(written, "task_concurrency"),
+                    part(line, "execution", "task_concurrency"),
+                ]
+            ),
+            "runtime": merged(
+                [
+                    *(layers.picked(part(node, "runtime"), _SHARED_RUNTIME) for node in configs),
+                    part(written, "runtime"),
+                    layers.picked(part(line, "runtime"), _SHARED_RUNTIME),
+                ]
+            ),
+        }
+        for field in ("budget", "prices"):
+            nodes = [part(node, field) for node in below]
+            nodes.insert(len(configs), part(written, field))
+            fields[field] = merged(nodes)
+        value = {key: node for key, node in fields.items() if node is not None}
+        return Node(value, holder.origin)
+
+    def _request(
+        self, configs: list[Node], defaults: Node | None, written: Node | None, line: Node
+    ) -> Node:
+        stack = [*configs, defaults, written, line]
+        fields: dict[str, Node | None] = {"name": part(written, "name")}
+        for kind in COMPONENTS:
+            fields[kind] = merged_component(
+                [part(node, kind) for node in stack],
+                lambda name, kind=kind: self._canonical(kind, name),  # type: ignore[misc]
+            )
+        fields["model"] = merged([part(node, "model") for node in stack])
+        fields["execution"] = merged(
+            [
+                *(layers.without(part(node, "execution"), "task_concurrency") for node in configs),
+                part(defaults, "execution"),
+                part(written, "execution"),
+                layers.without(part(line, "execution"), "task_concurrency"),
+            ]
+        )
+        fields["runtime"] = self._request_runtime(configs, defaults, written, line)
+        fields["output"] = merged([part(node, "output") for node in stack])
+        fields["budget"] = merged([part(defaults, "budget"), part(written, "budget")])
+        holder = written or line
+        value = {key: node for key, node in fields.items() if node is not None}
+        return Node(value, holder.origin)
+
+    def _request_runtime(
+        self, configs: list[Node], defaults: Node | None, written: Node | None, line: Node
+    ) -> Node | None:
+        """Merge `runtime`; where it speaks of reuse, the request goes over the command line."""
+        own = part(written, "runtime")
+        option = layers.picked(part(line, "runtime"), _REQUEST_RUNTIME)
+        below = [
+            *(layers.picked(part(node, "runtime"), _REQUEST_RUNTIME) for node in configs),
+            part(defaults, "runtime"),
+        ]
+        reuse_layers = [*below, option, own]
+        node = merged([*below, own, layers.without(option, "reuse", "reuse_run_id")])
+        reuse = self._reuse(reuse_layers)
+        rest = layers.without(node, "reuse", "reuse_run_id")
+        return merged([rest, reuse])
+
+    def _reuse(self, stack: Sequence[Node | None]) -> Node | None:
+        """Merge `reuse` and `reuse_run_id`: naming a source turns reuse on, `false` drops it."""
+        result: Node | None = None
+        for node in stack:
+            picked = layers.picked(node, ("reuse", "reuse_run_id"))
+            if picked is None:
+                continue
+            reuse, source = part(picked, "reuse"), part(picked, "reuse_run_id")
+            names_source = source is not None and source.value is not None
+            is_off = reuse is not None and reuse.value is False
+            if is_off and names_source and reuse is not None:
+                self.problems.append(
+                    Problem(
+                        "reuse is false, and reuse_run_id names a source",
+                        reuse.origin.where,
+                        remedy="keep one of the two",
+                    )
+                )
+            elif names_source and source is not None:
+                picked.value["reuse"] = Node(True, source.origin)
+            elif is_off and result is not None:
+                result = layers.without(result, "reuse_run_id")
+            result = merged([result, picked])
+        return result
+
+    # --- the end ---
+
+    def finish(self, root: Node | None, base_dir: Path) -> Resolution:
+        orchestration = None
+        if root is not None:
+            checks.orchestration(root, self._ids, self.problems)
+            before = len(self.problems)
+            orchestration = _validated(root, self.problems)
+            self._known_elsewhere(before)
+            self._secret_env(root)
+        self.raise_problems()
+        if root is None or orchestration is None:
+            raise AssertionError("no problem was reported, and nothing was resolved")
+        return Resolution(
+            orchestration, self.store, Provenance(root), tuple(_distinct(self.warnings)), base_dir
+        )
+
+    def _known_elsewhere(self, before: int) -> None:
+        """Drop what the merged tree lacks only because its layer had a problem there."""
+        files = {(p.where.file, p.where.line, p.where.column) for p in self.problems[:before]}
+        self.problems[before:] = [
+            problem
+            for problem in self.problems[before:]
+            if problem.where.line is None
+            or (problem.where.file, problem.where.line, problem.where.column) not in files
+        ]
+
+    def _secret_env(self, root: Node) -> None:
+        names = part(root, "runtime", "secret_env")
+        if names is None or not isinstance(names.value, list):
+            return
+        for node in names.value:
+            if not isinstance(node.value, str):
+                continue
+            value = self.environ.get(node.value)
+            if value:
+                self.store.put(f"env:{node.value}", value)
+            else:
+                self.warnings.append(
+                    Problem(f"secret_env names {node.value}, which is not set", node.origin.where)
+                )
+
+    def raise_problems(self) -> None:
+        if self.problems:
+            raise InvalidSettings.of(sorted(_distinct(self.problems), key=_place))
+
+
+def _validated(root: Node, problems: list[Problem]) -> Orchestration | None:
+    from steelyard.config.source import plain
+
+    found: list[Problem] = []
+    conform(root, Orchestration, found)
+    if found:
+        problems += found
+        return None
+    return Orchestration.model_validate(plain(root), strict=True)
+
+
+def _rebased(node: Node, folder: Path, base_dir: Path) -> Node:
+    """Make the relative paths of a configuration file's component ids start from `base_dir`."""
+    if folder == base_dir:
+        return node
+    for _, section in checks.component_sections(node):
+        found = section.value.get("id")
+        if (
+            found is not None
+            and isinstance(found.value, str)
+            and found.value.startswith(("./", "../"))
+        ):
+            path = os.path.normpath(folder / found.value)
+            section.value["id"] = Node(path, found.origin)
+    return node
+
+
+def _distinct(problems: Sequence[Problem]) -> list[Problem]:
+    """Keep the first of the problems that share a place and a field."""
+    seen: set[object] = set()
+    kept = []
+    for problem in problems:
+        where = problem.where
+        key: object = (where, None if where.line else problem.message)
+        if key not in seen:
+            seen.add(key)
+            kept.append(problem)
+    return kept
+
+
+def _place(problem: Problem) -> tuple[str, int, int]:
+    where = problem.where
+    return (where.file or "", where.line or 0, where.column or 0)

@@ -1,0 +1,126 @@
+"""What people write: configuration files and orchestrations before layers are merged.
+
+Everything may be left out that another layer can give. The resolved forms are `Orchestration`
+and `Request`.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, PositiveInt
+
+from steelyard.config.schema.orchestration import Price, SharedRuntime
+from steelyard.config.schema.request import (
+    Budget,
+    Endpoint,
+    ExecutionSettings,
+    Output,
+    RequestRuntime,
+    Strict,
+    Text,
+)
+
+
+class ComponentPart(BaseModel):
+    """A component as written: `id` selects it, every other field is one of its parameters.
+
+    Without an `id` its fields apply to whichever component a request names.
+    """
+
+    model_config = ConfigDict(extra="allow", frozen=True, arbitrary_types_allowed=True)
+    id: Text | None = None
+
+    @property
+    def params(self) -> dict[str, Any]:
+        """Every field but `id`."""
+        return dict(self.__pydantic_extra__ or {})
+
+
+class ModelPart(Endpoint):
+    """A model as written."""
+
+    id: Text | None = None
+
+
+class ConfigExecution(ExecutionSettings):
+    """`execution` of a configuration file, which may also hold the pool's size."""
+
+    task_concurrency: PositiveInt = 32
+    """Attempts at once over all requests, retries included."""
+
+
+class ConfigRuntime(SharedRuntime, RequestRuntime):
+    """`runtime` of a configuration file: shared controls and where work may be reused from."""
+
+
+class ConfigFile(Strict):
+    """`config.yaml`, `steelyard.yaml`, and every file given with `--config`."""
+
+    runtime: ConfigRuntime = ConfigRuntime()
+    """Controls of the whole orchestration, and reuse."""
+    execution: ConfigExecution = ConfigExecution()
+    """How attempts are executed."""
+    model: ModelPart = ModelPart()
+    """The model where a request names none, or fields it leaves out."""
+    benchmark: ComponentPart = ComponentPart()
+    """Fields for benchmarks with this `id`, or for all without one."""
+    harness: ComponentPart = ComponentPart()
+    """Fields for harnesses with this `id`, or for all without one."""
+    environment: ComponentPart = ComponentPart()
+    """Fields for environments with this `id`, or for all without one."""
+    output: Output = Output()
+    """How result folders are organised."""
+    budget: Budget = Budget()
+    """What the whole orchestration may spend."""
+    prices: dict[str, Price] = Field(default_factory=dict)
+    """What models cost, by model id."""
+
+
+class Defaults(Strict):
+    """What every request of an orchestration inherits."""
+
+    model: ModelPart = ModelPart()
+    """Fields of every request's model."""
+    benchmark: ComponentPart = ComponentPart()
+    """Fields for requests with this `id` or none; without an `id`, for all."""
+    harness: ComponentPart = ComponentPart()
+    """Fields for requests with this `id` or none; without an `id`, for all."""
+    environment: ComponentPart = ComponentPart()
+    """Fields for requests with this `id` or none; without an `id`, for all."""
+    execution: ExecutionSettings = ExecutionSettings()
+    """How attempts are executed."""
+    runtime: RequestRuntime = RequestRuntime()
+    """Where earlier work may be taken from."""
+    output: Output = Output()
+    """How result folders are organised."""
+    budget: Budget = Budget()
+    """What each request may spend."""
+
+
+class RequestPart(Defaults):
+    """One request as written."""
+
+    name: Text
+    """Its result folder, its line of progress, its outcome."""
+
+
+class OrchestrationFile(Strict):
+    """An orchestration as written."""
+
+    version: Literal[1] = 1
+    """The format's version."""
+    name: Text = "orchestration"
+    """What people call it."""
+    task_concurrency: PositiveInt = 32
+    """Attempts at once over all requests, retries included."""
+    defaults: Defaults = Defaults()
+    """What every request inherits."""
+    runtime: SharedRuntime = SharedRuntime()
+    """Controls of the whole orchestration."""
+    budget: Budget = Budget()
+    """What the whole orchestration may spend."""
+    prices: dict[str, Price] = Field(default_factory=dict)
+    """What models cost, by model id."""
+    requests: Annotated[list[RequestPart], Field(min_length=1)]
+    """Requests in order of priority."""
