@@ -72,6 +72,8 @@ class ExecResult:
     truncated: bool = False
     """True where a stream was longer than `max_output_bytes`; the rest was read and dropped."""
     duration_s: float = 0.0
+    stopped_by: str | None = None
+    """The limit of the session that ended it, as `disk`; None where none is known to have."""
 
     @property
     def stdout_text(self) -> str:

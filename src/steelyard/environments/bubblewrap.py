@@ -1,0 +1,273 @@
+"""Put together a bubblewrap command, and say what a machine lacks to run one.
+
+`docs/design/sandbox.md` says, flag by flag, what each one closes.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+from steelyard.environments import seccomp
+
+INSIDE_UID: Final = 65534
+"""Whom programs think they are; nobody."""
+DROP_TO_ID: Final = 65534
+"""Whom they are outside where root calls: else the mapped user would be root for files."""
+WORKDIR: Final = "/workspace"
+TMP: Final = "/tmp"  # noqa: S108 — a folder of the session, not of the host
+
+_PROBE_WAIT_S: Final = 20.0
+_INSTALL: Final = (
+    "install bubblewrap 0.8 or newer: `apt-get install bubblewrap` (Debian, Ubuntu), "
+    "`dnf install bubblewrap` (Fedora), `pacman -S bubblewrap` (Arch)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """The programs that start a sandbox on this machine."""
+
+    bwrap: str
+    setpriv: str | None
+    """Where this process is root and can become another user; None for an ordinary user."""
+    can_bind_descriptors: bool
+    """True where folders that only root can reach may be bound by descriptor."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """What one program in the sandbox sees."""
+
+    workdir: Path
+    tmp: Path
+    etc: Path
+    python: Path
+    python_fd: int | None
+    """An open descriptor of `python`, where the path itself cannot be reached."""
+    scratch_bytes: int
+    network_open: bool
+
+
+def drops_privileges() -> bool:
+    """True where this process is root and user `DROP_TO_ID` exists in its user namespace."""
+    if os.geteuid() != 0:
+        return False
+    for file in ("/proc/self/uid_map", "/proc/self/gid_map"):
+        spans = [line.split() for line in Path(file).read_text().splitlines()]
+        if not any(int(a) <= DROP_TO_ID < int(a) + int(count) for a, _, count in spans):
+            return False
+    return True
+
+
+@cache
+def find_tools() -> Tools | str:
+    """Find the programs; else the reason and the remedy. Blocking."""
+    if sys.platform != "linux":
+        return "the sandbox needs Linux; on macOS and Windows use a container engine"
+    if not seccomp.supports():
+        return (
+            f"the sandbox has no system-call filter for {platform.machine()}; "
+            "it runs on x86-64 and arm64: use a container engine here"
+        )
+    bwrap = shutil.which("bwrap")
+    if bwrap is None:
+        return f"bubblewrap (`bwrap`) is not installed; {_INSTALL}"
+    shown = subprocess.run(  # noqa: S603 — a fixed argument vector
+        [bwrap, "--help"], capture_output=True, text=True, timeout=_PROBE_WAIT_S, check=False
+    )
+    text = shown.stdout + shown.stderr
+    if "--disable-userns" not in text or "--json-status-fd" not in text:
+        return f"{bwrap} is too old (it knows no --disable-userns); {_INSTALL}"
+    setpriv = None
+    if drops_privileges():
+        setpriv = shutil.which("setpriv")
+        if setpriv is None:
+            return (
+                "root needs `setpriv` to start the sandbox as an unprivileged user; "
+                "install util-linux, or run as an ordinary user"
+            )
+    return Tools(bwrap, setpriv, "--ro-bind-fd" in text)
+
+
+@cache
+def unavailable() -> str | None:
+    """Say why no sandbox can be started here, and the remedy; None where one was. Blocking."""
+    limit = _number("/proc/sys/user/max_user_namespaces")
+    if limit == 0:
+        return (
+            "user namespaces are off (user.max_user_namespaces is 0); as root: "
+            "`sysctl -w user.max_user_namespaces=15000`"
+        )
+    tools = find_tools()
+    if isinstance(tools, str):
+        return tools
+    argv = [*prefix(tools), *_walls(network_open=False), "--ro-bind", "/", "/", "--", "/bin/true"]
+    try:
+        tried = subprocess.run(  # noqa: S603 — a fixed argument vector
+            argv, capture_output=True, text=True, timeout=_PROBE_WAIT_S, check=False, env={}, cwd="/"
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return f"bubblewrap cannot be run: {error}"
+    if tried.returncode == 0:
+        return None
+    said = tried.stderr.strip()[:300]
+    return f"bubblewrap starts no sandbox here ({said}); {_remedy()}"
+
+
+def _remedy() -> str:
+    if _number("/proc/sys/kernel/unprivileged_userns_clone") == 0:
+        return "user namespaces are off: `sysctl -w kernel.unprivileged_userns_clone=1` as root"
+    if _number("/proc/sys/kernel/apparmor_restrict_unprivileged_userns") == 1:
+        return (
+            "AppArmor restricts user namespaces (Ubuntu 24.04): install a profile that grants "
+            "`userns` to bwrap (package apparmor-profiles, bwrap-userns-restrict), or as root "
+            "`sysctl -w kernel.apparmor_restrict_unprivileged_userns=0`"
+        )
+    if Path("/.dockerenv").exists() or Path("/run/.containerenv").exists():
+        return (
+            "this is a container: start it with `--security-opt seccomp=unconfined "
+            "--security-opt systempaths=unconfined`, or run outside of one"
+        )
+    return "allow unprivileged user namespaces on this machine (see `sysctl user`)"
+
+
+def _number(path: str) -> int | None:
+    try:
+        return int(Path(path).read_text())
+    except (OSError, ValueError):
+        return None
+
+
+def prefix(tools: Tools) -> list[str]:
+    """Give the words before bubblewrap's own options."""
+    if tools.setpriv is None:
+        return [tools.bwrap]
+    return [
+        tools.setpriv,
+        f"--reuid={DROP_TO_ID}",
+        f"--regid={DROP_TO_ID}",
+        "--clear-groups",
+        "--inh-caps=-all",
+        "--",
+        tools.bwrap,
+    ]
+
+
+def _walls(*, network_open: bool) -> list[str]:
+    return [
+        "--unshare-all",
+        *(["--share-net"] if network_open else []),
+        "--unshare-user",  # --unshare-all alone only tries, and root inside is then root
+        *("--uid", str(INSIDE_UID), "--gid", str(INSIDE_UID)),
+        *("--cap-drop", "ALL"),
+        "--disable-userns",
+        "--die-with-parent",
+        "--new-session",
+        "--clearenv",
+        *("--hostname", "sandbox"),
+    ]
+
+
+def options(
+    layout: Layout,
+    variables: Mapping[str, str],
+    *,
+    chdir: str,
+    seccomp_fd: int,
+    status_fd: int,
+    block_fd: int,
+) -> bytes:
+    """Write bubblewrap's options in the form of `--args FD`: no other user of the host sees them.
+
+    Args:
+        layout: what is bound where.
+        variables: all that the program's environment holds.
+        chdir: an absolute folder inside.
+        seccomp_fd: the filter is read from it.
+        status_fd: told the id of the sandbox's first process, later its exit code.
+        block_fd: the program starts when something can be read from it.
+    """
+    words = _walls(network_open=layout.network_open)
+    for name, value in variables.items():
+        words += ["--setenv", name, value]
+    words += _system(layout.python, layout.python_fd)
+    words += _etc(layout)
+    words += ["--proc", "/proc", "--dev", "/dev"]
+    words += ["--size", str(layout.scratch_bytes), "--perms", "1777", "--tmpfs", "/dev/shm"]  # noqa: S108
+    words += ["--remount-ro", "/dev"]
+    words += ["--bind", str(layout.tmp), TMP, "--bind", str(layout.workdir), WORKDIR]
+    words += ["--remount-ro", "/"]  # last: bubblewrap's own root is a tmpfs that can be written
+    words += ["--chdir", chdir]
+    words += ["--seccomp", str(seccomp_fd), "--json-status-fd", str(status_fd)]
+    words += ["--block-fd", str(block_fd)]
+    return b"\0".join(os.fsencode(word) for word in words) + b"\0"
+
+
+def _system(python: Path, python_fd: int | None) -> list[str]:
+    words = ["--ro-bind", "/usr", "/usr"]
+    for name in ("bin", "sbin", "lib", "lib32", "lib64", "libx32"):
+        folder = Path("/", name)
+        if folder.is_symlink():
+            words += ["--symlink", str(folder.readlink()), str(folder)]
+        elif folder.is_dir():
+            words += ["--ro-bind", str(folder), str(folder)]
+    if python_fd is not None:
+        return [*words, "--ro-bind-fd", str(python_fd), str(python)]
+    if Path("/usr") not in (python, *python.parents):
+        words += ["--ro-bind", str(python), str(python)]
+    return words
+
+
+def _etc(layout: Layout) -> list[str]:
+    words = []
+    for file in sorted(layout.etc.iterdir()):
+        words += ["--ro-bind", str(file), f"/etc/{file.name}"]
+    shared = ["ld.so.cache", "alternatives"]
+    if layout.network_open:
+        shared += ["resolv.conf", "ssl/certs", "ca-certificates", "pki", "services", "protocols"]
+    for name in shared:
+        words += ["--ro-bind-try", f"/etc/{name}", f"/etc/{name}"]
+    return words
+
+
+ETC_FILES: Final[Mapping[str, str]] = {
+    "passwd": f"sandbox:x:{INSIDE_UID}:{INSIDE_UID}:sandbox:{WORKDIR}:/bin/sh\n",
+    "group": f"sandbox:x:{INSIDE_UID}:\n",
+    "hosts": "127.0.0.1 localhost sandbox\n::1 localhost\n",
+    "nsswitch.conf": "passwd: files\ngroup: files\nhosts: files dns\n",
+}
+"""The sandbox's own `/etc`."""
+
+_NOT_STARTED = re.compile(rb"^bwrap: execvp [^\n]*: (?P<why>[^:\n]+)\n?$")
+
+
+def refusal_of_program(stderr: bytes) -> tuple[int, str] | None:
+    """Read bubblewrap's last words where it could not start the program: exit code, reason.
+
+    Only to be asked where bubblewrap reported no exit code: nothing but itself has then written.
+    None where the sandbox itself failed.
+    """
+    last = stderr.strip().rsplit(b"\n", 1)[-1]
+    if found := _NOT_STARTED.match(last):
+        why = found["why"].decode("utf-8", "replace")
+        return (127 if "No such file" in why else 126), why
+    if last.startswith(b"bwrap: Can't chdir"):
+        return 127, "no such folder"
+    return None
+
+
+def search_path(python: Path, folders: Sequence[str] = ()) -> str:
+    """Give the search path inside: the Python that scores first."""
+    return ":".join(
+        [*folders, str(python / "bin"), "/usr/local/bin", "/usr/bin", "/bin", "/usr/sbin"]
+    )

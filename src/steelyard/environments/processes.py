@@ -1,0 +1,351 @@
+"""Start programs from an event loop, read what they say within bounds, end them whole.
+
+One way for every local environment: at most `MAX_STARTS` starts at once, no thread per process
+(the kernel's pidfd tells the end), streams read apart, and a pipe that some grandchild still
+holds never blocks the result. What belongs to a tree beyond the process group is the caller's
+knowledge: `end_tree` is asked to end it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import signal
+import subprocess
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Final
+from weakref import WeakKeyDictionary
+
+from steelyard.components.environment import ExecResult
+
+MAX_STARTS: Final = 8
+"""Starts at once on one loop; a burst of 64 stalls it for half a second."""
+MAX_DRAIN_BYTES: Final = 2 * 1024 * 1024
+"""Read at most after the end; a pipe holds less, and an escaped writer could go on for ever."""
+
+_CHUNK_BYTES: Final = 128 * 1024
+_KILL_WAIT_S: Final = 10.0
+_gates: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """What to start; nothing is inherited but what stands here."""
+
+    argv: Sequence[str]
+    env: Mapping[str, str]
+    cwd: str
+    stdin: bytes = b""
+    pass_fds: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a program ended."""
+
+    returncode: int
+    """Negative: the signal that ended it."""
+    stdout: bytes
+    stderr: bytes
+    timed_out: bool
+    truncated: bool
+    duration_s: float
+    stopped_by: str | None = None
+    """What the watch said when it ended the program."""
+
+    def as_result(self, exit_code: int | None = None) -> ExecResult:
+        """Give the contract's form; `exit_code` where it differs from the return code."""
+        return ExecResult(
+            self.returncode if exit_code is None else exit_code,
+            self.stdout,
+            self.stderr,
+            self.timed_out,
+            self.truncated,
+            self.duration_s,
+            self.stopped_by,
+        )
+
+
+class ProgramNotStarted(Exception):
+    """The program cannot be run: absent (`exit_code` 127) or not runnable (126)."""
+
+    def __init__(self, exit_code: int, message: str) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code
+
+
+class _Pump:
+    """Reads one stream as it comes: keeps the first `cap_bytes`, drops the rest."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, fd: int, cap_bytes: int) -> None:
+        self._loop = loop
+        self._fd = fd
+        self._cap_bytes = cap_bytes
+        self.kept = bytearray()
+        self.is_truncated = False
+        os.set_blocking(fd, False)
+        loop.add_reader(fd, self._read_some)
+
+    def _read_some(self) -> int:
+        """Read once; the count, 0 when there is nothing (now or any more)."""
+        try:
+            chunk = os.read(self._fd, _CHUNK_BYTES)
+        except BlockingIOError:
+            return 0
+        except OSError:
+            chunk = b""
+        if not chunk:
+            self.close()
+            return 0
+        room = self._cap_bytes - len(self.kept)
+        if room > 0:
+            self.kept += chunk[:room]
+        if len(chunk) > room:
+            self.is_truncated = True
+        return len(chunk)
+
+    def drain(self) -> None:
+        """Take what the pipe still holds, without waiting."""
+        drained = 0
+        while self._fd >= 0 and drained < MAX_DRAIN_BYTES:
+            count = self._read_some()
+            if not count:
+                return
+            drained += count
+
+    def close(self) -> None:
+        if self._fd >= 0:
+            self._loop.remove_reader(self._fd)
+            os.close(self._fd)
+            self._fd = -1
+
+
+class _Feeder:
+    """Writes standard input as fast as the program takes it."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, fd: int, data: bytes) -> None:
+        self._loop = loop
+        self._fd = fd
+        self._rest = memoryview(data)
+        os.set_blocking(fd, False)
+        loop.add_writer(fd, self._write_some)
+
+    def _write_some(self) -> None:
+        try:
+            self._rest = self._rest[os.write(self._fd, self._rest[:_CHUNK_BYTES]) :]
+        except BlockingIOError:
+            return
+        except OSError:  # the program closed its input: its right
+            self._rest = self._rest[:0]
+        if not self._rest:
+            self.close()
+
+    def close(self) -> None:
+        if self._fd >= 0:
+            self._loop.remove_writer(self._fd)
+            os.close(self._fd)
+            self._fd = -1
+
+
+@dataclass(eq=False)
+class Process:
+    """A started program. Its process group is ended, then it is reaped, as soon as it ends."""
+
+    popen: subprocess.Popen[bytes]
+    exited: asyncio.Future[int]
+    pumps: tuple[_Pump, _Pump]
+    feeder: _Feeder | None
+    pidfd: int
+    started_s: float = 0.0
+
+    @property
+    def pid(self) -> int:
+        """Its process id, valid until `exited` is done."""
+        return self.popen.pid
+
+    def kill(self) -> None:
+        """Send SIGKILL to the process and its group; nothing where it has been reaped."""
+        if not self.exited.done():
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.popen.pid, signal.SIGKILL)
+            with suppress(ProcessLookupError):
+                signal.pidfd_send_signal(self.pidfd, signal.SIGKILL)
+
+    async def wait(self, timeout_s: float | None) -> bool:
+        """Wait for the end; False where the time ran out first."""
+        done, _ = await asyncio.wait({self.exited}, timeout=timeout_s)
+        return bool(done)
+
+    def _on_exit(self) -> None:
+        loop = self.exited.get_loop()
+        loop.remove_reader(self.pidfd)
+        # Not reaped yet, so the group's number cannot have been given to anyone else.
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.popen.pid, signal.SIGKILL)
+        returncode = self.popen.wait()
+        os.close(self.pidfd)
+        if not self.exited.done():
+            self.exited.set_result(returncode)
+
+    def release(self) -> None:
+        """Close every pipe."""
+        for part in (*self.pumps, self.feeder):
+            if part is not None:
+                part.close()
+
+
+def _gate() -> asyncio.Semaphore:
+    loop = asyncio.get_running_loop()
+    gate = _gates.get(loop)
+    if gate is None:
+        gate = _gates[loop] = asyncio.Semaphore(MAX_STARTS)
+    return gate
+
+
+def _popen(command: Command) -> subprocess.Popen[bytes]:
+    try:
+        return subprocess.Popen(  # noqa: S603 — an argument vector, never a shell
+            command.argv,
+            stdin=subprocess.PIPE if command.stdin else subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            bufsize=0,
+            cwd=command.cwd,
+            env=command.env,
+            start_new_session=True,
+            pass_fds=command.pass_fds,
+        )
+    except ValueError as error:  # NUL bytes, text that has no bytes, `=` in a variable's name
+        raise ProgramNotStarted(126, f"cannot be run: {error}") from error
+    except FileNotFoundError as error:
+        raise ProgramNotStarted(127, f"{error.filename}: not found") from error
+    except OSError as error:
+        if error.errno in (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE):
+            raise  # this machine is full: not the program's fault
+        raise ProgramNotStarted(126, f"{error.filename}: {error.strerror}") from error
+
+
+def _start(command: Command, max_output_bytes: int) -> Process:
+    loop = asyncio.get_running_loop()
+    popen = _popen(command)
+    if popen.stdout is None or popen.stderr is None:  # pragma: no cover - asked for above
+        raise AssertionError("no pipes")
+    # The pumps own the descriptors: the file objects would close them a second time.
+    fds = [os.dup(popen.stdout.fileno()), os.dup(popen.stderr.fileno())]
+    popen.stdout.close()
+    popen.stderr.close()
+    feeder = None
+    if popen.stdin is not None:
+        feeder = _Feeder(loop, os.dup(popen.stdin.fileno()), command.stdin)
+        popen.stdin.close()
+    pidfd = os.pidfd_open(popen.pid)
+    process = Process(
+        popen,
+        loop.create_future(),
+        (_Pump(loop, fds[0], max_output_bytes), _Pump(loop, fds[1], max_output_bytes)),
+        feeder,
+        pidfd,
+    )
+    loop.add_reader(pidfd, process._on_exit)
+    process.started_s = loop.time()
+    return process
+
+
+async def run(
+    command: Command,
+    *,
+    timeout_s: float | None = None,
+    max_output_bytes: int,
+    on_start: Callable[[Process], Awaitable[None]] | None = None,
+    watch: Callable[[], Awaitable[str | None]] | None = None,
+    watch_every_s: float = 0.25,
+    end_tree: Callable[[], Awaitable[None]] | None = None,
+    find_more: Callable[[int], Sequence[int]] | None = None,
+    running: set[Process] | None = None,
+) -> Ended:
+    """Run a program to its end and its tree's end.
+
+    Args:
+        command: what to start.
+        timeout_s: seconds from the moment `on_start` returned; None for no deadline.
+        max_output_bytes: kept of each stream; the rest is read and dropped.
+        on_start: completes the start (limits, hand-shakes) within the gate of starts.
+        watch: called every `watch_every_s` seconds; what it returns, if anything, is the
+            reason for which the program is ended.
+        watch_every_s: see `watch`.
+        end_tree: ends what is not in the program's process group; called after the program
+            ended or was killed, on cancellation too.
+        find_more: names processes to kill before a program that has not ended by itself.
+        running: where the process stands while it runs.
+
+    Raises:
+        ProgramNotStarted: there is no such program, or it cannot be run.
+        OSError: this machine can start no process.
+    """
+    loop = asyncio.get_running_loop()
+    process: Process | None = None
+    stopped_by: str | None = None
+    timed_out = False
+    try:
+        async with _gate():
+            process = _start(command, max_output_bytes)
+            if running is not None:
+                running.add(process)
+            if on_start is not None:
+                await on_start(process)
+            process.started_s = loop.time()
+        deadline = None if timeout_s is None else process.started_s + timeout_s
+        while True:
+            left_s = None if deadline is None else max(0.0, deadline - loop.time())
+            pause_s = left_s
+            if watch is not None:
+                pause_s = watch_every_s if left_s is None else min(watch_every_s, left_s)
+            if await process.wait(pause_s):
+                break
+            if deadline is not None and loop.time() >= deadline:
+                timed_out = True
+                break
+            stopped_by = await watch() if watch is not None else None
+            if stopped_by is not None:
+                break
+    finally:
+        if process is not None:
+            await _end(process, end_tree, find_more)
+            if running is not None:
+                running.discard(process)
+    duration_s = loop.time() - process.started_s
+    out, err = process.pumps
+    return Ended(
+        process.exited.result(),
+        bytes(out.kept),
+        bytes(err.kept),
+        timed_out,
+        out.is_truncated or err.is_truncated,
+        duration_s,
+        stopped_by,
+    )
+
+
+async def _end(
+    process: Process,
+    end_tree: Callable[[], Awaitable[None]] | None,
+    find_more: Callable[[int], Sequence[int]] | None,
+) -> None:
+    """Kill what is left, wait for it, take the last output, close the pipes."""
+    more = find_more(process.pid) if find_more is not None and not process.exited.done() else ()
+    process.kill()
+    for pid in more:
+        with suppress(OSError):
+            os.kill(pid, signal.SIGKILL)
+    try:
+        if not await process.wait(_KILL_WAIT_S):
+            raise OSError(errno.EBUSY, f"process {process.pid} does not die")
+        if end_tree is not None:
+            await end_tree()
+        for pump in process.pumps:
+            pump.drain()
+    finally:
+        process.release()
