@@ -46,10 +46,13 @@ def machine() -> dict[str, Any]:
 def main() -> int:
     """Measure what was asked for."""
     parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
-    parser.add_argument("measures", nargs="*", choices=[*MEASURES, []], help="all by default")
+    names = ", ".join(MEASURES)
+    parser.add_argument("measures", nargs="*", metavar="MEASURE", help=f"{names}; all by default")
     parser.add_argument("--scale", type=float, default=1.0)
     arguments = parser.parse_args()
     chosen = arguments.measures or list(MEASURES)
+    if unknown := set(chosen) - set(MEASURES):
+        parser.error(f"unknown: {', '.join(sorted(unknown))}; known: {names}")
 
     kept: dict[str, list[dict[str, Any]]] = {}
     if LATEST.exists():
