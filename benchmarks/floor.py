@@ -1,8 +1,10 @@
-"""The floor of the overhead: a bare asyncio loop that writes what a run wrote.
+"""The floor of the overhead: what a bare asyncio loop needs for the same bytes, as safely written.
 
-`python -m benchmarks.floor RUN_FOLDER OUT_FOLDER WORKERS WRITES FSYNCS` writes the same bytes of
-the two journals in the same number of writes, syncs as often from one thread, and prints its CPU
-seconds. Nothing else: no plan, no scoring, no check sum.
+`python -m benchmarks.floor RUN_FOLDER OUT_FOLDER WORKERS WRITES FSYNCS` writes the bytes of a run's
+two journals, in as many writes and syncs: a task an attempt, at most WORKERS past the semaphore at
+once, every line made from its data (JSON, CRC-32), the slot free before the record is synced, one
+thread that syncs for all, and an attempt that ends when its record is on the disk. No plan, no
+admission, no components, no scoring. It prints the CPU seconds of the loop.
 """
 
 from __future__ import annotations
@@ -13,67 +15,127 @@ import queue
 import sys
 import threading
 import time
-from collections.abc import Iterator
+import zlib
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
+
+import orjson
 
 from benchmarks.work import RunFiles
 
 
-def in_writes(lines: list[bytes], writes: int) -> Iterator[bytes]:
-    """Join lines so that about `writes` chunks come out, evenly."""
-    size = max(1.0, len(lines) / max(1, writes))
-    start = 0.0
-    while start < len(lines):
-        yield b"".join(lines[int(start) : int(start + size)])
-        start += size
+def parsed(lines: list[bytes]) -> list[dict[str, Any]]:
+    """Read the data of a journal's lines back."""
+    return [orjson.loads(line.rpartition(b"\t")[0]) for line in lines]
 
 
-async def write_all(
-    chunks: list[tuple[int, bytes]], workers: int, syncs: int, to_sync: queue.SimpleQueue[bool]
+def encoded(data: list[dict[str, Any]]) -> bytes:
+    """Make lines of data, as the journals hold them."""
+    lines = []
+    for one in data:
+        body = orjson.dumps(one)
+        lines.append(b"%b\t%08x\n" % (body, zlib.crc32(body)))
+    return b"".join(lines)
+
+
+def spread(lines: list[Any], writes: int, attempts: int) -> list[list[Any]]:
+    """Hand lines to attempts in `writes` lots, evenly; the others get nothing to write."""
+    lots: list[list[Any]] = [[] for _ in range(attempts)]
+    for lot in range(writes):
+        start, end = (len(lines) * at // writes for at in (lot, lot + 1))
+        lots[lot * attempts // writes] = lines[start:end]
+    return lots
+
+
+@dataclass(slots=True)
+class SyncThread:
+    """Syncs both files for whoever waits, one batch at a time."""
+
+    files: tuple[int, int]
+    every: float
+    """Attempts a sync."""
+    loop: asyncio.AbstractEventLoop
+    _waiting: list[asyncio.Future[None]] = field(default_factory=list)
+    _batches: queue.SimpleQueue[list[asyncio.Future[None]]] = field(
+        default_factory=queue.SimpleQueue
+    )
+    _seen: int = 0
+    _due: float = 0.0
+
+    def synced(self, *, is_last: bool) -> asyncio.Future[None]:
+        """Give a future that is done when all that was written so far is on the disk."""
+        future = self.loop.create_future()
+        self._waiting.append(future)
+        self._seen += 1
+        if is_last or self._seen >= self._due:
+            self._due += self.every
+            self._batches.put(self._waiting)
+            self._waiting = []
+        return future
+
+    def run(self) -> None:
+        """Sync batches until an empty one comes."""
+        while batch := self._batches.get():
+            for fd in self.files:
+                os.fdatasync(fd)
+            self.loop.call_soon_threadsafe(_resolve, batch)
+
+    def end(self) -> None:
+        """Let the thread end."""
+        self._batches.put([])
+
+
+def _resolve(batch: list[asyncio.Future[None]]) -> None:
+    for future in batch:
+        future.set_result(None)
+
+
+async def replay(
+    files: tuple[int, int],
+    intents: list[list[Any]],
+    records: list[list[Any]],
+    workers: int,
+    syncs: int,
 ) -> None:
-    """Write the chunks from `workers` coroutines that take turns."""
-    waiting = iter(enumerate(chunks))
-    every = max(1.0, len(chunks) / max(1, syncs))
-    due = every
+    """Run one task an attempt: write the intent, give way, write the record, wait for the disk."""
+    total = len(records)
+    thread = SyncThread(files, max(1.0, total / max(1, syncs)), asyncio.get_running_loop())
+    slots = asyncio.Semaphore(workers)
+    ended = 0
 
-    async def worker() -> None:
-        nonlocal due
-        for index, (fd, chunk) in waiting:
-            os.write(fd, chunk)
-            if index >= due:
-                due += every
-                to_sync.put(True)
+    async def attempt(intent: list[Any], record: list[Any]) -> None:
+        nonlocal ended
+        async with slots:
+            if intent:
+                os.write(files[0], encoded(intent))
             await asyncio.sleep(0)
+            if record:
+                os.write(files[1], encoded(record))
+        ended += 1
+        await thread.synced(is_last=ended == total)
 
+    syncing = threading.Thread(target=thread.run)
+    syncing.start()
     async with asyncio.TaskGroup() as group:
-        for _ in range(workers):
-            group.create_task(worker())
+        for intent, record in zip(intents, records, strict=True):
+            group.create_task(attempt(intent, record))
+    thread.end()
+    syncing.join()
 
 
 def main() -> None:
     """Replay a run's writes, and print the CPU seconds that it took."""
     run, out = RunFiles(Path(sys.argv[1])), Path(sys.argv[2])
-    workers, writes, syncs = (int(argument) for argument in sys.argv[3:6])
+    workers, writes, fsyncs = (int(argument) for argument in sys.argv[3:6])
+    events, attempts = (parsed(run.lines(n)) for n in ("events.jsonl", "attempts.jsonl"))
+    each = max(1, min(writes // 2, len(attempts)))
+    intents, records = (spread(lines, each, len(attempts)) for lines in (events, attempts))
     out.mkdir()
     flags = os.O_CREAT | os.O_WRONLY | os.O_APPEND
-    files = [os.open(out / n, flags) for n in ("events.jsonl", "attempts.jsonl")]
-    events, attempts = run.lines("events.jsonl"), run.lines("attempts.jsonl")
-    share = len(events) / (len(events) + len(attempts))
-    chunks = [(files[0], chunk) for chunk in in_writes(events, round(writes * share))]
-    chunks += [(files[1], chunk) for chunk in in_writes(attempts, round(writes * (1 - share)))]
-    to_sync: queue.SimpleQueue[bool] = queue.SimpleQueue()
-
-    def sync() -> None:
-        while to_sync.get():
-            for fd in files:
-                os.fsync(fd)
-
-    thread = threading.Thread(target=sync)
+    files = (os.open(out / "events.jsonl", flags), os.open(out / "attempts.jsonl", flags))
     before = time.process_time()
-    thread.start()
-    asyncio.run(write_all(chunks, workers, syncs // len(files), to_sync))
-    to_sync.put(False)
-    thread.join()
+    asyncio.run(replay(files, intents, records, workers, fsyncs // 2))
     print(time.process_time() - before)
 
 
