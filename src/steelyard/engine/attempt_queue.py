@@ -81,12 +81,13 @@ class _Fresh:
         return dropped
 
     def drain(self) -> Iterator[tuple[int, int]]:
-        self.left = 0
-        return self._rest(self._task, self._attempts, self._tasks)
+        task, attempts = self._task, self._attempts
+        self._task, self._attempts, self.left = self._tasks, (), 0
+        return self._rest(task, attempts)
 
-    def _rest(self, task: int, attempts: Sequence[int], end: int) -> Iterator[tuple[int, int]]:
+    def _rest(self, task: int, attempts: Sequence[int]) -> Iterator[tuple[int, int]]:
         yield from ((task, attempt) for attempt in attempts)
-        for later in range(task + 1, end):
+        for later in range(task + 1, self._tasks):
             if later not in self._dropped:
                 yield from ((later, attempt) for attempt in self._planned(later))
 

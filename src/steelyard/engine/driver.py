@@ -10,13 +10,16 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
-from collections.abc import Callable
+import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from typing import Any, Final, Literal
 
 from steelyard.components.clock import Clock, utc_text
 from steelyard.components.issues import Outcome, Phase
 from steelyard.components.values import NO_USAGE
+from steelyard.config.redaction import RedactingFormatter, Redactor
+from steelyard.config.secrets import SecretStore
 from steelyard.engine.admission import Admission, Start
 from steelyard.engine.events import LaunchResult, Observer, RequestResult, RunOutcome
 from steelyard.engine.finish import finish_run
@@ -24,7 +27,7 @@ from steelyard.engine.loop_lag import LoopLag
 from steelyard.engine.opening import load, open_run
 from steelyard.engine.outcomes import EXIT_STATUS, orchestration_outcome
 from steelyard.engine.plan import Plan
-from steelyard.engine.run_log import current_run
+from steelyard.engine.run_log import FORMAT, TIME_FORMAT, current_run, run_log
 from steelyard.engine.run_state import Flight, RunState, Stop
 from steelyard.engine.spec import ExecutionResult, Executor
 from steelyard.results.files import NO_FAULTS, Faults, StorageFailed
@@ -50,14 +53,14 @@ class Driver:
         *,
         clock: Clock,
         observer: Observer,
-        redact: Callable[[bytes], bytes] | None = None,
+        redactor: Redactor | None = None,
         faults: Faults = NO_FAULTS,
     ) -> None:
         self._plan = plan
         self._executor = executor
         self._clock = clock
         self._observer = observer
-        self._redact = redact
+        self._redactor = redactor or Redactor(SecretStore({}))
         self._faults = faults
         self._admission = Admission(plan.limits, budget=plan.budget())
         self._syncer = Syncer()
@@ -87,7 +90,7 @@ class Driver:
                     request,
                     self._clock,
                     self._syncer,
-                    redact=self._redact,
+                    redact=self._redactor.raw,
                     faults=self._faults,
                 )
             )
@@ -103,6 +106,7 @@ class Driver:
                 spends=run.plan.spec.model is not None,
             )
         timers = self._set_deadline()
+        logs = self._open_logs()
         try:
             async with asyncio.TaskGroup() as self._group:
                 ticker = self._group.create_task(self._tick_on())
@@ -118,6 +122,7 @@ class Driver:
                 run.journal.close()
             await self._syncer.close()
             self._threads.shutdown(wait=False, cancel_futures=True)
+            logs.close()
         requests = tuple(self._results[index] for index in range(len(self._runs)))
         outcome = orchestration_outcome([request.outcome for request in requests])
         status = EXIT_STATUS[outcome]
@@ -130,6 +135,16 @@ class Driver:
             self._clock.monotonic() - began_s,
             self._lag.quantile_ms(0.99),
         )
+
+    def _open_logs(self) -> ExitStack:
+        level = self._plan.orchestration.runtime.file_log_level
+        inner = logging.Formatter(FORMAT, TIME_FORMAT)
+        inner.converter = time.gmtime
+        formatter = RedactingFormatter(inner, self._redactor)
+        logs = ExitStack()
+        for run in self._runs:
+            logs.enter_context(run_log(run.folder.files.log, run.name, level, formatter))
+        return logs
 
     # -- stopping ------------------------------------------------------------------------------
 

@@ -96,7 +96,9 @@ class Plan:
     requests: tuple[RequestPlan, ...]
     limits: Limits
     warnings: tuple[Problem, ...]
-    """What this machine lacks, and other things worth knowing."""
+    """Worth knowing; nothing that stops a run."""
+    lacking: tuple[Problem, ...]
+    """What this machine lacks to run it: a dry run warns, a run refuses."""
 
     @property
     def timeout_s(self) -> float:
@@ -126,26 +128,28 @@ def make_plan(resolution: Resolution, *, clock: Clock, maker: Maker | None = Non
         pool = EndpointPool(secrets, clock)
         maker = Maker(secrets, clock, pool, resolution.base_dir)
     problems: list[Problem] = []
-    warnings = list(resolution.warnings)
+    lacking: list[Problem] = []
     plans = []
     for index, request in enumerate(orchestration.requests):
         planner = _Planner(resolution, request, index, maker)
         plan = planner.plan()
         problems += planner.problems
-        warnings += planner.warnings
+        lacking += planner.lacking
         if plan is not None:
             plans.append(plan)
     problems += _unknown_providers(orchestration)
     if problems:
         raise BadInput.of(problems)
-    return Plan(orchestration, tuple(plans), _limits(orchestration, plans), tuple(warnings))
+    limits = _limits(orchestration, plans)
+    return Plan(orchestration, tuple(plans), limits, resolution.warnings, tuple(lacking))
 
 
 def check(resolution: Resolution) -> list[Problem]:
     """What a dry run finds: problems raise, what the machine lacks comes back as warnings."""
     from steelyard.components.clock import SystemClock
 
-    return list(make_plan(resolution, clock=SystemClock()).warnings)
+    plan = make_plan(resolution, clock=SystemClock())
+    return [*plan.warnings, *plan.lacking]
 
 
 class _Planner:
@@ -157,7 +161,7 @@ class _Planner:
         self.index = index
         self.maker = maker
         self.problems: list[Problem] = []
-        self.warnings: list[Problem] = []
+        self.lacking: list[Problem] = []
 
     def where(self, path: str) -> Where:
         return self.resolution.provenance.where(("requests", self.index, *path.split(".")))
@@ -197,7 +201,7 @@ class _Planner:
         ):
             lacking = component.unavailable()
             if lacking is not None:
-                self.warnings.append(
+                self.lacking.append(
                     Problem(f"{component.id} cannot run here: {lacking}", self.where(kind.value))
                 )
         self._check_strategy(info)

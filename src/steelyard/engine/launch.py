@@ -1,0 +1,101 @@
+"""Run a resolved orchestration: plan it, then drive it with this process's executor."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+
+from steelyard.components.clock import Clock, SystemClock
+from steelyard.config.errors import BadInput
+from steelyard.config.redaction import Redactor
+from steelyard.config.resolve import Resolution
+from steelyard.engine.driver import Driver
+from steelyard.engine.events import LaunchResult, Observer, Unobserved
+from steelyard.engine.executor import InProcessExecutor
+from steelyard.engine.plan import Plan, make_plan
+from steelyard.engine.services import EndpointPool, Maker
+from steelyard.results.files import NO_FAULTS, Faults
+
+log = logging.getLogger(__name__)
+
+SIGNALS = {signal.SIGINT: 130, signal.SIGTERM: 143}
+"""What ends a launch from outside, and the exit status it then has."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A plan and what it will run with; nothing has been created yet."""
+
+    plan: Plan
+    maker: Maker
+    redactor: Redactor
+    clock: Clock
+
+
+def prepare(resolution: Resolution, *, clock: Clock | None = None) -> Prepared:
+    """Plan a resolved orchestration for running it here. Blocking.
+
+    Raises:
+        BadInput: something is wrong with it, or this machine lacks what it needs.
+    """
+    clock = clock or SystemClock()
+    secrets = resolution.secrets
+    maker = Maker(secrets, clock, EndpointPool(secrets, clock), resolution.base_dir)
+    plan = make_plan(resolution, clock=clock, maker=maker)
+    if plan.lacking:
+        raise BadInput.of(plan.lacking)
+    return Prepared(plan, maker, Redactor(secrets), clock)
+
+
+async def launch(
+    prepared: Prepared,
+    *,
+    observer: Observer | None = None,
+    faults: Faults = NO_FAULTS,
+    handle_signals: bool = False,
+) -> LaunchResult:
+    """Run a prepared orchestration to its end.
+
+    Args:
+        prepared: what `prepare` gave; used once.
+        observer: is told of progress, on the event loop.
+        faults: what a test does to writes.
+        handle_signals: whether SIGINT and SIGTERM cancel it; for the main thread only.
+
+    Raises:
+        BadInput: a run directory is taken or cannot be made; nothing has started.
+    """
+    plan, maker = prepared.plan, prepared.maker
+    executor = InProcessExecutor(maker)
+    for request in plan.requests:
+        services = request.services
+        if request.spec.model is not None:
+            endpoint = maker.endpoints.get(request.spec.model, request.spec.prices)
+            services = replace(services, endpoint=endpoint)
+        executor.adopt(request.spec, services)
+    driver = Driver(
+        plan,
+        executor,
+        clock=prepared.clock,
+        observer=observer or Unobserved(),
+        redactor=prepared.redactor,
+        faults=faults,
+    )
+    with ExitStack() as stack:
+        if handle_signals:
+            _handle_signals(driver.cancel, stack)
+        try:
+            return await driver.run()
+        finally:
+            await executor.close()
+
+
+def _handle_signals(cancel: Callable[[int, str], None], stack: ExitStack) -> None:
+    loop = asyncio.get_running_loop()
+    for number, status in SIGNALS.items():
+        loop.add_signal_handler(number, cancel, status, f"{number.name} was received")
+        stack.callback(loop.remove_signal_handler, number)
