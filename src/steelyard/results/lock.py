@@ -92,7 +92,7 @@ def is_alive(path: Path) -> bool:
     """True where some process holds the lock; False where none does or there is no file."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return False
     try:
         fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)

@@ -1,0 +1,255 @@
+"""From tallies to scores, each with how sure it is and what it covers. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from math import fsum
+from typing import Any, Final
+
+from steelyard.components.benchmark import MetricSpec
+from steelyard.results.tallies import RunTally, TaskTally
+from steelyard.stats.clustered import clustered_error
+from steelyard.stats.estimators import avg_at_k, pass_at_k, pass_hat_k
+from steelyard.stats.intervals import Interval, t_interval, wilson
+
+LEVEL: Final = 0.95
+
+TOO_FEW: Final = "n too small for an interval"
+NO_VARIANCE: Final = "no interval: every task has the same value"
+NOTHING: Final = "nothing was scored"
+
+
+@dataclass(frozen=True, slots=True)
+class _Value:
+    """A task's figure, and where it belongs."""
+
+    value: float
+    cluster: str
+    category: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Estimator:
+    """How the attempts at a task become one figure; all take (values, k)."""
+
+    name: str
+    of: Callable[[Sequence[float], int], float | None]
+    partial: Callable[[Sequence[float], int], float | None]
+    """The same where some attempts are missing; None where that would mislead."""
+    skipped_value: float | None
+    """Of a task whose later attempts were skipped; None where it cannot be told."""
+
+
+def _avg_partial(values: Sequence[float], _k: int) -> float | None:
+    return fsum(values) / len(values) if values else None
+
+
+def _pass_at(values: Sequence[float], k: int) -> float | None:
+    return pass_at_k(len(values), sum(map(bool, values)), k)
+
+
+def _pass_hat(values: Sequence[float], k: int) -> float | None:
+    return pass_hat_k(len(values), sum(map(bool, values)), k)
+
+
+_AVG = _Estimator("avg@{k}", avg_at_k, _avg_partial, None)
+# With attempts missing, tasks that passed would stay and those that did not would go: so none do.
+_PASS = _Estimator("pass@{k}", _pass_at, _pass_at, 1.0)
+_HAT = _Estimator("pass^{k}", _pass_hat, _pass_hat, None)
+
+
+def scores(tally: RunTally) -> list[dict[str, Any]]:
+    """Give every score of a run, the primary metric's headline first, as `metrics/1` has it."""
+    found: list[dict[str, Any]] = []
+    for index, spec in enumerate(tally.specs):
+        for estimator in _estimators(tally, spec):
+            is_primary = spec.name == tally.primary
+            headline = _PASS if tally.strategy == "pass" and spec.kind == "binary" else _AVG
+            found.append(
+                {
+                    "metric": spec.name,
+                    "estimator": estimator.name.format(k=tally.k),
+                    "kind": spec.kind,
+                    "higher_is_better": spec.higher_is_better,
+                    "is_primary": is_primary,
+                    "is_headline": is_primary and estimator is headline,
+                    **_score(tally, index, spec, estimator),
+                }
+            )
+    return sorted(found, key=lambda score: (not score["is_headline"], not score["is_primary"]))
+
+
+def estimate(
+    values: Sequence[_Value], *, is_one_binary_attempt: bool, bounds: Interval | None
+) -> dict[str, Any]:
+    """Give a mean over tasks, its standard error and its 95% interval.
+
+    The error is clustered by task, and by the benchmark's clusters where there are some (CR1). The
+    interval is Wilson's for one binary attempt a task without clusters, also where all of such
+    0/1 figures agree and a t interval would have no width; else t, cut at the metric's bounds.
+    """
+    if not values:
+        return _estimate(None, None, None, None, 0, 0, NOTHING)
+    found = clustered_error([v.value for v in values], [v.cluster for v in values])
+    assert found is not None  # noqa: S101 — there are values
+    n, clusters = found.values, found.clusters
+    error = found.cr1 if found.cr1 else None
+    is_flat = len({v.value for v in values}) == 1
+    is_proportion = clusters == n and all(v.value in (0.0, 1.0) for v in values)
+    if is_proportion and (is_one_binary_attempt or (is_flat and n > 1)):
+        interval = wilson(round(fsum(v.value for v in values)), n, LEVEL)
+        return _estimate(found.mean, error, interval, "wilson", n, clusters, None)
+    if clusters < 2:
+        return _estimate(found.mean, None, None, None, n, clusters, TOO_FEW)
+    interval = t_interval(found.mean, error, clusters - 1, LEVEL)
+    if interval is None:
+        return _estimate(found.mean, None, None, None, n, clusters, NO_VARIANCE)
+    if bounds is not None:
+        interval = max(interval[0], bounds[0]), min(interval[1], bounds[1])
+    return _estimate(found.mean, error, interval, "t", n, clusters, None)
+
+
+def _estimate(
+    value: float | None,
+    error: float | None,
+    interval: Interval | None,
+    method: str | None,
+    tasks: int,
+    clusters: int,
+    note: str | None,
+) -> dict[str, Any]:
+    return {
+        "value": value,
+        "standard_error": error,
+        "interval": None if interval is None else list(interval),
+        "interval_method": method,
+        "level": LEVEL,
+        "tasks": tasks,
+        "clusters": clusters,
+        "note": note,
+    }
+
+
+def _estimators(tally: RunTally, spec: MetricSpec) -> list[_Estimator]:
+    skips = tally.early_stop and tally.k > 1
+    found = [] if skips and spec.kind == "binary" else [_AVG]
+    if spec.kind == "binary" and spec.higher_is_better:
+        found.append(_PASS)
+        if tally.k > 1 and not skips:
+            found.append(_HAT)
+    return found
+
+
+def _score(tally: RunTally, index: int, spec: MetricSpec, estimator: _Estimator) -> dict[str, Any]:
+    k = tally.k
+    missing = sum(task.missing(index, k) for task in tally.tasks.values())
+    missing += (tally.planned_tasks - len(tally.tasks)) * k
+    excluded = sum(task.metrics[index].excluded for task in tally.tasks.values())
+    is_official = tally.is_official and missing == 0
+    rule = estimator.of if is_official else estimator.partial
+    values = _task_values(tally, index, rule, estimator)
+    binary_once = spec.kind == "binary" and k == 1
+    found = estimate(values, is_one_binary_attempt=binary_once, bounds=spec.bounds)
+    counted = tally.planned_attempts - missing - excluded
+    return {
+        "official": found["value"] if is_official else None,
+        "reference": None if is_official else found["value"],
+        "estimate": found,
+        "failures_as_zero": (
+            _filled(tally, index, estimator, 0.0, 0.0) if spec.higher_is_better else None
+        ),
+        "bounds": _bounds(tally, index, spec, estimator, missing, found["value"]),
+        "categories": _categories(values, binary_once, spec.bounds),
+        "coverage": {
+            "planned": tally.planned_attempts,
+            "counted": counted,
+            "excluded": excluded,
+            "missing": missing,
+            "fraction": counted / tally.planned_attempts if tally.planned_attempts else None,
+        },
+    }
+
+
+def _task_values(
+    tally: RunTally,
+    index: int,
+    rule: Callable[[Sequence[float], int], float | None],
+    estimator: _Estimator,
+) -> list[_Value]:
+    found: list[_Value] = []
+    for task_id, task in tally.tasks.items():
+        value = (
+            estimator.skipped_value
+            if task.skipped
+            else rule(task.metrics[index].values[: tally.k], tally.k)
+        )
+        if value is not None:
+            found.append(_Value(value, _cluster(task_id, task), task.category))
+    return found
+
+
+def _cluster(task_id: str, task: TaskTally) -> str:
+    # A prefix, so that a cluster cannot have the name of a task that has none.
+    return f"task:{task_id}" if task.cluster is None else f"cluster:{task.cluster}"
+
+
+def _bounds(
+    tally: RunTally,
+    index: int,
+    spec: MetricSpec,
+    estimator: _Estimator,
+    missing: int,
+    value: float | None,
+) -> list[float] | None:
+    """[worst, best] of what the score could be if every missing attempt had a value."""
+    if missing == 0:
+        return None if value is None else [value, value]
+    if spec.bounds is None:
+        return None
+    worst, best = spec.bounds if spec.higher_is_better else spec.bounds[::-1]
+    low = _filled(tally, index, estimator, worst, None)
+    high = _filled(tally, index, estimator, best, None)
+    return None if low is None or high is None else [low, high]
+
+
+def _filled(
+    tally: RunTally,
+    index: int,
+    estimator: _Estimator,
+    missing_value: float,
+    excluded_value: float | None,
+) -> float | None:
+    """Mean over all planned tasks with values put in; tasks left out by the rule stay out."""
+    k = tally.k
+    found: list[float] = []
+    for task in tally.tasks.values():
+        if task.skipped and estimator.skipped_value is not None:
+            found.append(estimator.skipped_value)
+            continue
+        own = task.metrics[index]
+        filled = [*own.values[:k], *[missing_value] * task.missing(index, k)]
+        if excluded_value is not None:
+            filled += [excluded_value] * own.excluded
+        value = estimator.of(filled[:k], k)
+        if value is not None:
+            found.append(value)
+    unseen = tally.planned_tasks - len(tally.tasks)
+    whole = estimator.of([missing_value] * k, k)
+    if unseen and whole is not None:
+        found += [whole] * unseen
+    return fsum(found) / len(found) if found else None
+
+
+def _categories(
+    values: Sequence[_Value], binary_once: bool, bounds: Interval | None
+) -> Mapping[str, Any]:
+    names = sorted({value.category for value in values if value.category is not None})
+    return {
+        name: estimate(
+            [value for value in values if value.category == name],
+            is_one_binary_attempt=binary_once,
+            bounds=bounds,
+        )
+        for name in names
+    }

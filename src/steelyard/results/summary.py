@@ -1,0 +1,192 @@
+"""From the journal to `metrics.json` and `summary.md`: derived, and the same bytes each time.
+
+Nothing here depends on the present moment, on who holds the lock or on where the run lies.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import orjson
+
+from steelyard.components.issues import Outcome
+from steelyard.components.values import NO_USAGE, Usage
+from steelyard.results.documents import part
+from steelyard.results.files import NO_FAULTS, Faults, WritePoint, replace_atomically
+from steelyard.results.layout import RunFiles
+from steelyard.results.reader import RunReader
+from steelyard.results.records import AttemptRecord
+from steelyard.results.scores import scores
+from steelyard.results.summary_text import ScoreRow, score_rows, summary_text
+from steelyard.results.tallies import Tallier, metric_specs
+from steelyard.stats.quantiles import quantile
+
+METRICS_SCHEMA: Final = "metrics/1"
+PHASES: Final = ("queued_s", "setup_s", "agent_s", "waited_s", "collect_s", "evaluate_s")
+MAX_IN_FLIGHT_LISTED: Final = 1000
+
+
+def summarise(root: Path) -> dict[str, Any]:
+    """Compute what `metrics.json` holds; writes nothing.
+
+    Raises:
+        RunUnreadable: this is no run, or its files cannot be read.
+        FutureSchema: a newer version wrote it.
+    """
+    reader = RunReader(root)
+    info = part(reader.document, "benchmark_info")
+    tallier = Tallier(metric_specs(info))
+    totals = _Totals()
+    for record in reader.records():
+        tallier.add(record)
+        totals.add(record)
+    ledger = reader.settled_ledger
+    finished = reader.finished or {}
+    tally = tallier.result(
+        primary=str(info.get("primary")), plan=reader.plan, planned_attempts=ledger.planned
+    )
+    return {
+        "schema": METRICS_SCHEMA,
+        "run_id": reader.run_id,
+        "request": part(reader.document, "request").get("name"),
+        "benchmark": {"id": info.get("id"), "version": info.get("version")},
+        "plan": {"k": tally.k, "strategy": tally.strategy, "early_stop": tally.early_stop},
+        "outcome": finished.get("outcome"),
+        "reason": finished.get("reason"),
+        "is_official": tally.is_official,
+        "attempts": {"planned": ledger.planned, "outcomes": ledger.as_json()},
+        "in_flight": [
+            {
+                "task_id": flight.task_id,
+                "attempt": flight.attempt,
+                "execution": flight.execution,
+                "token": flight.token,
+                "started_at": flight.started_at,
+            }
+            for flight in reader.in_flight[:MAX_IN_FLIGHT_LISTED]
+        ],
+        "coverage": {
+            "planned": tally.planned_attempts,
+            "counted": tally.counted_attempts,
+            "fraction": (
+                tally.counted_attempts / tally.planned_attempts if tally.planned_attempts else None
+            ),
+        },
+        "scores": scores(tally),
+        **totals.as_json(),
+        "warnings": list(reader.warnings),
+    }
+
+
+def write_summary(root: Path, faults: Faults = NO_FAULTS) -> dict[str, Any]:
+    """Write `metrics.json` and `summary.md`, and give what the first holds.
+
+    Call it after the journal's `finish`, so that the outcome is in it.
+
+    Raises:
+        RunUnreadable: this is no run, or its files cannot be read.
+        StorageFailed: one of the two could not be written.
+    """
+    metrics = summarise(root)
+    files = RunFiles(root)
+    replace_atomically(
+        files.metrics,
+        orjson.dumps(metrics, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS) + b"\n",
+        WritePoint.METRICS_WRITTEN,
+        WritePoint.METRICS_RENAMED,
+        faults,
+    )
+    replace_atomically(
+        files.summary,
+        summary_text(metrics).encode("utf-8", "replace"),
+        WritePoint.SUMMARY_WRITTEN,
+        WritePoint.SUMMARY_RENAMED,
+        faults,
+    )
+    return metrics
+
+
+def rebuild(root: Path) -> dict[str, Any]:
+    """Write what is derived once more; the bytes are those of the first time."""
+    return write_summary(root)
+
+
+def request_table(metrics: dict[str, Any]) -> list[ScoreRow]:
+    """Give the rows of the final table: no value without its interval, or why there is none."""
+    return score_rows(metrics)
+
+
+@dataclass(slots=True)
+class _Totals:
+    """Sums over all records."""
+
+    all_usage: Usage = NO_USAGE
+    reused_usage: Usage = NO_USAGE
+    known_cost_usd: float = 0.0
+    unpriced: int = 0
+    reused_attempts: int = 0
+    reused_from: Counter[str] = field(default_factory=Counter)
+    issues: Counter[tuple[str, str]] = field(default_factory=Counter)
+    trust: Counter[str] = field(default_factory=Counter)
+    executions: int = 0
+    times: dict[str, array[float]] = field(
+        default_factory=lambda: {name: array("d") for name in PHASES}
+    )
+
+    def add(self, record: AttemptRecord) -> None:
+        self.all_usage += record.usage
+        if record.usage.cost_usd is None:
+            self.unpriced += 1
+        else:
+            self.known_cost_usd += record.usage.cost_usd
+        for issue in record.issues:
+            self.issues[issue.severity.value, issue.code.value] += 1
+        if record.trust is not None:
+            self.trust[record.trust.value] += 1
+        if record.reused_from is not None:
+            self.reused_usage += record.usage
+            self.reused_attempts += 1
+            self.reused_from[str(record.reused_from.get("run_id"))] += 1
+            return
+        self.executions += record.executions
+        if record.executions and record.outcome is not Outcome.CANCELLED:
+            for name, seconds in self.times.items():
+                seconds.append(getattr(record.timing, name))
+
+    def as_json(self) -> dict[str, Any]:
+        usage = self.all_usage.as_json()
+        return {
+            "usage": {
+                **usage,
+                "known_cost_usd": self.known_cost_usd,
+                "attempts_without_price": self.unpriced,
+            },
+            "reused": {
+                "attempts": self.reused_attempts,
+                "runs": dict(sorted(self.reused_from.items())),
+                "usage": self.reused_usage.as_json(),
+            },
+            "executions": self.executions,
+            "issues": [
+                {"severity": severity, "code": code, "count": count}
+                for (severity, code), count in sorted(self.issues.items())
+            ],
+            "trust": dict(sorted(self.trust.items())),
+            "timing": {name: _quantiles(seconds) for name, seconds in self.times.items()},
+        }
+
+
+def _quantiles(seconds: array[float]) -> dict[str, Any]:
+    ordered = sorted(seconds)
+    return {
+        "attempts": len(ordered),
+        "total": sum(ordered),
+        "p50": quantile(ordered, 0.5),
+        "p90": quantile(ordered, 0.9),
+        "p99": quantile(ordered, 0.99),
+        "max": ordered[-1] if ordered else None,
+    }

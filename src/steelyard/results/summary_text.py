@@ -1,0 +1,223 @@
+"""`metrics/1` as text for people: `summary.md`, and the rows of the final table. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+_MARKS = re.compile(r"([\\`*_\[\]<>|#])")
+_BREAKS = re.compile(r"[\x00-\x1f\x7f\u0085\u2028\u2029]+")
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreRow:
+    """One line of a table of scores; every text is ready to be shown."""
+
+    metric: str
+    estimator: str
+    value: str
+    """`0.512`, marked `0.512 (not official)` where it covers only what was scored."""
+    interval: str
+    """`[0.41, 0.61]`, or why there is none."""
+    tasks: str
+    coverage: str
+    """`150/164 (91%)` of the planned attempts."""
+    bounds: str
+    is_headline: bool
+
+
+def score_rows(metrics: Mapping[str, Any]) -> list[ScoreRow]:
+    """Give a row for every score, the headline first."""
+    rows: list[ScoreRow] = []
+    for score in metrics["scores"]:
+        estimate, coverage = score["estimate"], score["coverage"]
+        is_official = score["official"] is not None
+        value = _number(estimate["value"])
+        rows.append(
+            ScoreRow(
+                metric=str(score["metric"]),
+                estimator=str(score["estimator"]),
+                value=value
+                if is_official or estimate["value"] is None
+                else (f"{value} (not official)"),
+                interval=_interval(estimate),
+                tasks=str(estimate["tasks"]),
+                coverage=_share(coverage["counted"], coverage["planned"]),
+                bounds="–" if score["bounds"] is None else _pair(score["bounds"]),
+                is_headline=bool(score["is_headline"]),
+            )
+        )
+    return rows
+
+
+def summary_text(metrics: Mapping[str, Any]) -> str:
+    """Give `summary.md`."""
+    parts = [
+        f"# {_text(metrics['request'] or metrics['run_id'])}",
+        _facts(metrics),
+        "## Scores",
+        _scores(metrics),
+        *_categories(metrics),
+        "## Attempts",
+        _table(
+            ("outcome", "attempts"),
+            [(k, str(v)) for k, v in metrics["attempts"]["outcomes"].items() if v]
+            + [("planned", str(metrics["attempts"]["planned"]))],
+        ),
+        *_section("In flight when the run ended", _in_flight(metrics)),
+        *_section("Issues", _issues(metrics)),
+        "## Usage and time",
+        _usage(metrics),
+        _timing(metrics),
+        *_section("Warnings", "\n".join(f"- {_text(w)}" for w in metrics["warnings"])),
+    ]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _facts(metrics: Mapping[str, Any]) -> str:
+    plan, benchmark = metrics["plan"], metrics["benchmark"]
+    outcome = metrics["outcome"] or "the journal names no outcome: running, or its owner died"
+    lines = [
+        f"- run: {_text(metrics['run_id'])}",
+        f"- benchmark: {_text(benchmark['id'])}, version {_text(benchmark['version'])}",
+        f"- plan: k = {plan['k']}, strategy {_text(plan['strategy'])}"
+        + (", stops at the first success" if plan["early_stop"] else ""),
+        f"- outcome: {_text(outcome)}"
+        + (f" ({_text(metrics['reason'])})" if metrics["reason"] else ""),
+        f"- official: {'yes' if metrics['is_official'] else 'no'}; counted "
+        + _share(metrics["coverage"]["counted"], metrics["coverage"]["planned"]),
+    ]
+    reused = metrics["reused"]
+    if reused["attempts"]:
+        runs = ", ".join(f"{count} of {_text(run)}" for run, count in reused["runs"].items())
+        lines.append(f"- reused attempts: {reused['attempts']} ({runs})")
+    if metrics["trust"]:
+        words = ", ".join(f"{_text(k)} {v}" for k, v in metrics["trust"].items())
+        lines.append(f"- trust: {words}")
+    return "\n".join(lines)
+
+
+def _scores(metrics: Mapping[str, Any]) -> str:
+    rows = [
+        (
+            f"**{_text(row.metric)}**" if row.is_headline else _text(row.metric),
+            row.estimator,
+            row.value,
+            row.interval,
+            row.tasks,
+            row.coverage,
+            _number(score["failures_as_zero"]),
+            row.bounds,
+        )
+        for row, score in zip(score_rows(metrics), metrics["scores"], strict=True)
+    ]
+    head = (
+        "metric",
+        "estimator",
+        "value",
+        "95% interval",
+        "tasks",
+        "coverage",
+        "failures as zero",
+        "worst, best",
+    )
+    return _table(head, rows) if rows else "The benchmark's metrics are not known."
+
+
+def _categories(metrics: Mapping[str, Any]) -> list[str]:
+    rows = [
+        (
+            _text(score["metric"]),
+            str(score["estimator"]),
+            _text(category),
+            _number(estimate["value"]),
+            _interval(estimate),
+            str(estimate["tasks"]),
+        )
+        for score in metrics["scores"]
+        if score["is_headline"]
+        for category, estimate in score["categories"].items()
+    ]
+    head = ("metric", "estimator", "category", "value", "95% interval", "tasks")
+    return ["## Categories", _table(head, rows)] if rows else []
+
+
+def _in_flight(metrics: Mapping[str, Any]) -> str:
+    rows = [
+        (_text(f["task_id"]), str(f["attempt"]), str(f["execution"]), _text(f["token"]))
+        for f in metrics["in_flight"]
+    ]
+    return _table(("task", "attempt", "execution", "token"), rows) if rows else ""
+
+
+def _issues(metrics: Mapping[str, Any]) -> str:
+    rows = [(i["severity"], _text(i["code"]), str(i["count"])) for i in metrics["issues"]]
+    return _table(("severity", "code", "times"), rows) if rows else ""
+
+
+def _usage(metrics: Mapping[str, Any]) -> str:
+    usage, reused = metrics["usage"], metrics["reused"]["usage"]
+    cost = usage["cost_usd"]
+    shown = (
+        f"{cost:.6f} USD"
+        if cost is not None
+        else f"at least {usage['known_cost_usd']:.6f} USD; "
+        f"{usage['attempts_without_price']} attempts have no known price"
+    )
+    line = (
+        f"{usage['requests']} model requests, {usage['input_tokens']} input tokens "
+        f"({usage['cached_tokens']} cached), {usage['output_tokens']} output tokens "
+        f"({usage['reasoning_tokens']} reasoning); cost {shown}."
+    )
+    if metrics["reused"]["attempts"]:
+        part = reused["cost_usd"]
+        line += f" Of this reused: {'unknown' if part is None else f'{part:.6f} USD'}."
+    return line
+
+
+def _timing(metrics: Mapping[str, Any]) -> str:
+    rows = [
+        (name, *(_seconds(times[key]) for key in ("p50", "p90", "p99", "max", "total")))
+        for name, times in metrics["timing"].items()
+        if times["attempts"]
+    ]
+    return _table(("seconds", "p50", "p90", "p99", "max", "total"), rows) if rows else ""
+
+
+def _section(title: str, body: str) -> list[str]:
+    return [f"## {title}", body] if body else []
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = ["| " + " | ".join(head) + " |", "|" + " --- |" * len(head)]
+    lines += ["| " + " | ".join(row) + " |" for row in rows]
+    return "\n".join(lines)
+
+
+def _text(value: Any) -> str:
+    """Ids and reasons come from packs and endpoints: they must not become markup."""
+    return _MARKS.sub(r"\\\1", _BREAKS.sub(" ", str(value)))
+
+
+def _number(value: float | None) -> str:
+    return "–" if value is None else f"{value:.3f}"
+
+
+def _seconds(value: float | None) -> str:
+    return "–" if value is None else f"{value:.3f}"
+
+
+def _pair(pair: Sequence[float]) -> str:
+    return f"[{pair[0]:.3f}, {pair[1]:.3f}]"
+
+
+def _interval(estimate: Mapping[str, Any]) -> str:
+    if estimate["interval"] is None:
+        return str(estimate["note"] or "–")
+    return _pair(estimate["interval"])
+
+
+def _share(counted: int, planned: int) -> str:
+    return f"{counted}/{planned} ({counted / planned:.0%})" if planned else "0/0"
