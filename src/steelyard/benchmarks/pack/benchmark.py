@@ -1,0 +1,176 @@
+"""A pack as a benchmark: what its files say, in the engine's terms."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from steelyard.benchmarks.pack.case_checks import load_cases
+from steelyard.benchmarks.pack.digest import DIGEST_CHARS, folder_digest
+from steelyard.benchmarks.pack.load import CASES_FOLDER, Pack, load_pack
+from steelyard.benchmarks.pack.matching import last_group
+from steelyard.benchmarks.pack.paths import PathProblem, folder_in
+from steelyard.benchmarks.pack.scoring import Weighed, score_of
+from steelyard.benchmarks.pack.template import Template, TemplateProblem
+from steelyard.benchmarks.pack.validators.contract import Work
+from steelyard.components.benchmark import (
+    Benchmark,
+    BenchmarkInfo,
+    Evaluation,
+    Reference,
+    ScoringContext,
+    Task,
+    TaskInput,
+    binary,
+    scalar,
+)
+from steelyard.components.issues import AttemptFault, IssueCode
+from steelyard.components.values import Message, Trust
+
+
+class PackParams(BaseModel):
+    """Parameters of a pack: where it lies."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    path: str = Field(min_length=1)
+    """The pack's folder."""
+
+
+class PackBenchmark(Benchmark):
+    """A benchmark written as files."""
+
+    id: ClassVar[str] = "pack"
+    Params: ClassVar[type[BaseModel]] = PackParams
+    params: PackParams
+
+    def __init__(self, params: BaseModel) -> None:
+        super().__init__(params)
+        self._folder_digests: dict[str, str] = {}
+
+    @cached_property
+    def pack(self) -> Pack:
+        """The loaded pack; raises `BadInput` with all that is wrong with it."""
+        return load_pack(Path(self.params.path))
+
+    @cached_property
+    def _workspace(self) -> tuple[Path, ...]:
+        return (self.pack.workspace,) if self.pack.workspace is not None else ()
+
+    @cached_property
+    def _uses_session(self) -> bool:
+        return any(validator.uses_session for validator in self.pack.validators)
+
+    def info(self) -> BenchmarkInfo:
+        """Describe the pack; its id is its slug."""
+        pack = self.pack
+        validators = tuple(binary(f"validator.{v.name}") for v in pack.validators)
+        score = scalar("score", bounds=(0.0, 1.0), on_failure=0.0)
+        is_binary = pack.file.scoring.threshold is not None
+        return BenchmarkInfo(
+            id=pack.file.slug,
+            version=f"{pack.file.version}+{pack.digest[:DIGEST_CHARS]}",
+            metrics=((binary("correct"),) if is_binary else ()) + (score, *validators),
+            primary="correct" if is_binary else "score",
+            runs_model_code=self._uses_session or pack.file.answer.command is not None,
+        )
+
+    def load_tasks(self) -> Sequence[Task]:
+        """Read and check every case."""
+        return load_cases(self.pack)
+
+    def task_input(self, task: Task, *, attempt: int, seed: int) -> TaskInput:
+        """Render the prompt."""
+        pack = self.pack
+        values = {**task.data, "attempt": attempt, "seed": seed}
+        workspace = self._workspace
+        if task.id in pack.case_folders:
+            workspace = (*workspace, pack.root / CASES_FOLDER / task.id)
+        return TaskInput(
+            tuple(Message(role, _shown(template, values)) for role, template in pack.messages),
+            workspace,
+            pack.needs,
+            pack.limits,
+            pack.file.answer.file,
+            tuple(pack.file.answer.command) if pack.file.answer.command else None,
+            pack.collect,
+        )
+
+    def generation_content(self, task: Task) -> Any:
+        """Give what the agent can see: the pack's part as a digest, the case's fields as they are.
+
+        Attempt and seed are left as variables: the templates' source stands for them.
+        """
+        pack, data = self.pack, task.data
+        return {
+            "pack": pack.shown_digest,
+            "fields": {name: data[name] for name in pack.shown_fields if name in data},
+            "files": self._folder_digest(task.id) if task.id in pack.case_folders else None,
+        }
+
+    def evaluation_content(self, task: Task) -> Any:
+        """Give the scoring rules as a digest, and the case."""
+        return {"scoring": self.pack.scoring_digest, "case": dict(task.data)}
+
+    def reference(self, task: Task) -> Reference | None:
+        """Give what `oracle` plays."""
+        pack, found = self.pack, self.pack.reference
+        if found is None:
+            return None
+        try:
+            files = None
+            if found.files is not None:
+                files = folder_in(pack.root, found.files.render(task.data))
+            return Reference(
+                answer=found.answer.render(task.data) if found.answer is not None else None,
+                files=files,
+                command=(
+                    tuple(part.render(task.data) for part in found.command)
+                    if found.command is not None
+                    else None
+                ),
+            )
+        except (TemplateProblem, PathProblem) as error:
+            raise AttemptFault(IssueCode.TASK_INVALID, f"the reference: {error}") from error
+
+    async def evaluate(self, task: Task, context: ScoringContext) -> Evaluation:
+        """Let every validator look, then weigh what they found."""
+        pack, scoring = self.pack, self.pack.file.scoring
+        answer = context.answer
+        if pack.extract is not None and answer is not None:
+            answer = await last_group(pack.extract, answer)
+        work = Work(task.data, answer, context)
+        found: list[Weighed] = []
+        metrics: dict[str, float | bool] = {}
+        reasons: dict[str, str] = {}
+        for validator in pack.validators:
+            verdict = await validator.verdict(work)
+            found.append(Weighed(verdict.value, validator.weight, validator.is_gate))
+            metrics[f"validator.{validator.name}"] = verdict.value >= 1
+            if verdict.reason is not None:
+                reasons[validator.name] = verdict.reason[:2000]
+        score = score_of(found, scoring.strategy)
+        metrics["score"] = score
+        if scoring.threshold is not None:
+            # Weights are decimal fractions: 0.7 + 0.2 + 0.1 must meet a threshold of 1.
+            metrics["correct"] = score >= scoring.threshold - 1e-9
+        return Evaluation(
+            metrics,
+            trust=Trust.CONTAINED if self._uses_session else None,
+            details={"reasons": reasons} if reasons else {},
+        )
+
+    def _folder_digest(self, name: str) -> str:
+        if name not in self._folder_digests:
+            self._folder_digests[name] = folder_digest(self.pack.root / CASES_FOLDER / name)
+        return self._folder_digests[name]
+
+
+def _shown(template: Template, values: Mapping[str, Any]) -> str:
+    try:
+        return template.render(values)
+    except TemplateProblem as error:
+        raise AttemptFault(IssueCode.TASK_INVALID, f"the prompt: {error}") from error

@@ -1,0 +1,112 @@
+"""What a validator is: a rule that looks at an attempt's work and gives a value from 0 to 1."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from steelyard.benchmarks.pack.paths import read_collected
+from steelyard.benchmarks.pack.schema import OnFile, TextValidatorSpec, ValidatorSpec
+from steelyard.benchmarks.pack.template import Template, TemplateProblem
+from steelyard.components.benchmark import ScoringContext
+from steelyard.components.issues import AttemptFault, IssueCode
+
+MAX_TEXT_BYTES = 10 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a validator found."""
+
+    value: float
+    reason: str | None = None
+    """For people, where it fell short."""
+
+
+PASSED = Verdict(1.0)
+
+
+@dataclass(slots=True)
+class Work:
+    """What the validators of one attempt look at."""
+
+    fields: Mapping[str, Any]
+    answer: str | None
+    context: ScoringContext
+    printed: dict[str, str] = field(default_factory=dict)
+    """What each `command` validator's program printed, by the validator's name."""
+
+
+class Validator(ABC):
+    """A rule of one pack, its templates compiled. Holds nothing of an attempt."""
+
+    uses_session: ClassVar[bool] = False
+    """True where it runs programs in the scorer's environment."""
+    checks_cases: ClassVar[bool] = False
+    """True where a case can be wrong for it in a way that is seen without an answer."""
+
+    def __init__(self, name: str, spec: ValidatorSpec) -> None:
+        self.name = name
+        self.weight = spec.weight
+        self.is_gate = spec.gate
+
+    def fault_in(self, fields: Mapping[str, Any]) -> str | None:
+        """Say what is wrong with a case, None where nothing; may raise `AttemptFault` too."""
+        return None
+
+    @abstractmethod
+    async def verdict(self, work: Work) -> Verdict:
+        """Look at the work.
+
+        Raises:
+            AttemptFault: the validator itself could not run.
+            EnvironmentFault: the scorer's environment failed.
+        """
+
+
+class TextValidator(Validator):
+    """A validator that reads a text: the answer, a file, or what a command printed."""
+
+    def __init__(self, name: str, spec: TextValidatorSpec, stdout_of: str | None) -> None:
+        super().__init__(name, spec)
+        self._on = spec.on
+        self._stdout_of = stdout_of
+
+    async def verdict(self, work: Work) -> Verdict:
+        """Find the text, then judge it; where there is none the verdict is 0."""
+        text = work.answer if self._on == "answer" else self._other_text(work)
+        if text is None:
+            return Verdict(0.0, self._absence())
+        return await self.judge(text, work.fields)
+
+    @abstractmethod
+    async def judge(self, text: str, fields: Mapping[str, Any]) -> Verdict:
+        """Judge the text."""
+
+    def _other_text(self, work: Work) -> str | None:
+        if isinstance(self._on, OnFile):
+            path = work.context.artifacts.get(self._on.file)
+            data = read_collected(path, max_bytes=MAX_TEXT_BYTES) if path is not None else None
+            return None if data is None else data.decode("utf-8", "replace")
+        return work.printed.get(self._stdout_of or "")
+
+    def _absence(self) -> str:
+        return f"no file {self._on.file}" if isinstance(self._on, OnFile) else "no answer"
+
+
+def rendered(template: Template, fields: Mapping[str, Any]) -> str:
+    """Render a validator's template; what fails is the pack's fault, not the agent's."""
+    try:
+        return template.render(fields)
+    except TemplateProblem as error:
+        raise AttemptFault(IssueCode.TASK_INVALID, f"a validator's template: {error}") from error
+
+
+def value_of(template: Template, fields: Mapping[str, Any]) -> Any:
+    """Give the field itself where the template is `{{ field }}`, else its text."""
+    try:
+        return template.value(fields)
+    except TemplateProblem as error:
+        raise AttemptFault(IssueCode.TASK_INVALID, f"a validator's template: {error}") from error

@@ -1,0 +1,100 @@
+"""The validator `number`: a number in the text is close to the expected one."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from typing import Any, ClassVar, Final
+
+from steelyard.benchmarks.pack.schema import NumberSpec
+from steelyard.benchmarks.pack.template import Template
+from steelyard.benchmarks.pack.validators.contract import (
+    PASSED,
+    TextValidator,
+    Verdict,
+    rendered,
+)
+from steelyard.components.issues import AttemptFault, IssueCode
+
+# Groups of three digits behind commas, then plain digits: `1,234.5`, `-.5`, `2e-3`. A sign that
+# follows a word or digit is a dash (`3-4`, `GPT-4`). Possessive repetition (Python 3.11) keeps the
+# search linear.
+_DIGITS: Final = r"(?:\d{1,3}(?:,\d{3})++(?![\d,])|\d++)"
+_NUMBER: Final = re.compile(
+    rf"(?<![\w.])(?:(?<![\w)\]])[-+\u2212])?(?:{_DIGITS}(?:\.\d++)?|\.\d++)(?:[eE][-+]?\d{{1,4}}(?!\d))?",
+    re.ASCII,
+)
+_MAX_DIGITS: Final = 400
+_MAX_CHARS: Final = 100_000
+"""Of a longer text, the end (or, for `first`, the beginning) is read."""
+_CURRENCY: Final = "$€£¥"
+
+
+def numbers_in(text: str) -> list[float]:
+    """List the finite numbers that stand in a text, in order, thousands separators understood."""
+    found = (as_number(match[0]) for match in _NUMBER.finditer(text))
+    return [value for value in found if value is not None]
+
+
+def as_number(text: str) -> float | None:
+    """Read a text that is a number and nothing else; None for any other, infinity, or NaN.
+
+    A currency sign before or a per cent sign behind is allowed and means nothing.
+    """
+    bare = text.strip().lstrip(_CURRENCY).rstrip("%").strip()
+    if len(bare) > _MAX_DIGITS or not _NUMBER.fullmatch(bare):
+        return None
+    value = float(bare.replace(",", "").replace("\u2212", "-"))
+    return value if math.isfinite(value) else None
+
+
+def is_close(value: float, expected: float, *, tolerance: float, relative: float) -> bool:
+    """True where |value - expected| <= max(tolerance, relative * |expected|)."""
+    return abs(value - expected) <= max(tolerance, relative * abs(expected))
+
+
+class Number(TextValidator):
+    """A number in the text is close."""
+
+    checks_cases: ClassVar[bool] = True
+
+    def __init__(
+        self, name: str, spec: NumberSpec, stdout_of: str | None, expected: Template
+    ) -> None:
+        super().__init__(name, spec, stdout_of)
+        self._expected = expected
+        self._tolerance, self._relative, self._find = spec.tolerance, spec.relative, spec.find
+
+    async def judge(self, text: str, fields: Mapping[str, Any]) -> Verdict:
+        """Find the number and compare."""
+        expected = self._expected_number(fields)
+        value = self._number_in(text)
+        if value is None:
+            return Verdict(0.0, "no number in it")
+        if is_close(value, expected, tolerance=self._tolerance, relative=self._relative):
+            return PASSED
+        return Verdict(0.0, f"expected {expected:g}, found {value:g}")
+
+    def _expected_number(self, fields: Mapping[str, Any]) -> float:
+        written = rendered(self._expected, fields)
+        expected = as_number(written)
+        if expected is None:
+            raise AttemptFault(
+                IssueCode.TASK_INVALID, f"the expected value {written[:80]!r} is not a number"
+            )
+        return expected
+
+    def fault_in(self, fields: Mapping[str, Any]) -> str | None:
+        """Find an expected value that is not a number."""
+        self._expected_number(fields)
+        return None
+
+    def _number_in(self, text: str) -> float | None:
+        if self._find == "only":
+            return as_number(text)
+        is_last = self._find == "last"
+        found = numbers_in(text[-_MAX_CHARS:] if is_last else text[:_MAX_CHARS])
+        if not found:
+            return None
+        return found[-1 if is_last else 0]
