@@ -56,7 +56,7 @@ def write_orchestration(
     document = {
         "name": "bench",
         "task_concurrency": concurrency,
-        "runtime": {"results_dir": str(results), "progress": "none", "file_log_level": "INFO"},
+        "runtime": {"results_dir": str(results), "progress": "none"},
         "requests": [
             {
                 "name": f"bench-{number}",
