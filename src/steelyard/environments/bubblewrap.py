@@ -40,8 +40,6 @@ class Tools:
     bwrap: str
     setpriv: str | None
     """Where this process is root and can become another user; None for an ordinary user."""
-    can_bind_descriptors: bool
-    """True where folders that only root can reach may be bound by descriptor."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +50,6 @@ class Layout:
     tmp: Path
     etc: Path
     python: Path
-    python_fd: int | None
-    """An open descriptor of `python`, where the path itself cannot be reached."""
     scratch_bytes: int
     network_open: bool
 
@@ -96,7 +92,7 @@ def find_tools() -> Tools | str:
                 "root needs `setpriv` to start the sandbox as an unprivileged user; "
                 "install util-linux, or run as an ordinary user"
             )
-    return Tools(bwrap, setpriv, "--ro-bind-fd" in text)
+    return Tools(bwrap, setpriv)
 
 
 @cache
@@ -114,7 +110,13 @@ def unavailable() -> str | None:
     argv = [*prefix(tools), *_walls(network_open=False), "--ro-bind", "/", "/", "--", "/bin/true"]
     try:
         tried = subprocess.run(  # noqa: S603 — a fixed argument vector
-            argv, capture_output=True, text=True, timeout=_PROBE_WAIT_S, check=False, env={}, cwd="/"
+            argv,
+            capture_output=True,
+            text=True,
+            timeout=_PROBE_WAIT_S,
+            check=False,
+            env={},
+            cwd="/",
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         return f"bubblewrap cannot be run: {error}"
@@ -200,12 +202,13 @@ def options(
     words = _walls(network_open=layout.network_open)
     for name, value in variables.items():
         words += ["--setenv", name, value]
-    words += _system(layout.python, layout.python_fd)
+    words += _system()
     words += _etc(layout)
     words += ["--proc", "/proc", "--dev", "/dev"]
     words += ["--size", str(layout.scratch_bytes), "--perms", "1777", "--tmpfs", "/dev/shm"]  # noqa: S108
     words += ["--remount-ro", "/dev"]
     words += ["--bind", str(layout.tmp), TMP, "--bind", str(layout.workdir), WORKDIR]
+    words += _python(layout.python)  # after /tmp: it may lie below
     words += ["--remount-ro", "/"]  # last: bubblewrap's own root is a tmpfs that can be written
     words += ["--chdir", chdir]
     words += ["--seccomp", str(seccomp_fd), "--json-status-fd", str(status_fd)]
@@ -213,7 +216,7 @@ def options(
     return b"\0".join(os.fsencode(word) for word in words) + b"\0"
 
 
-def _system(python: Path, python_fd: int | None) -> list[str]:
+def _system() -> list[str]:
     words = ["--ro-bind", "/usr", "/usr"]
     for name in ("bin", "sbin", "lib", "lib32", "lib64", "libx32"):
         folder = Path("/", name)
@@ -221,11 +224,13 @@ def _system(python: Path, python_fd: int | None) -> list[str]:
             words += ["--symlink", str(folder.readlink()), str(folder)]
         elif folder.is_dir():
             words += ["--ro-bind", str(folder), str(folder)]
-    if python_fd is not None:
-        return [*words, "--ro-bind-fd", str(python_fd), str(python)]
-    if Path("/usr") not in (python, *python.parents):
-        words += ["--ro-bind", str(python), str(python)]
     return words
+
+
+def _python(python: Path) -> list[str]:
+    if Path("/usr") in (python, *python.parents):
+        return []
+    return ["--ro-bind", str(python), str(python)]
 
 
 def _etc(layout: Layout) -> list[str]:

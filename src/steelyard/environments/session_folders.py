@@ -33,13 +33,6 @@ def temporary_base() -> Path:
     return Path(tempfile.gettempdir()).resolve()
 
 
-def is_open_to_all(path: Path) -> bool:
-    """True where any user can pass through every folder down to `path`."""
-    return all(
-        stat.S_IMODE(folder.stat().st_mode) & stat.S_IXOTH for folder in (path, *path.parents)
-    )
-
-
 def find_folders(tokens: Collection[str]) -> list[tuple[str, Path]]:
     """Find session folders of these tokens that belong to this user or are theirs to remove."""
     labels = {label_of(token): token for token in tokens}
