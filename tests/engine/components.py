@@ -1,0 +1,94 @@
+"""Components for launches in tests, named as `FILE:Class` in orchestrations."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+from steelyard.components.benchmark import (
+    Benchmark,
+    BenchmarkInfo,
+    Evaluation,
+    ScoringContext,
+    Task,
+    TaskInput,
+    binary,
+)
+from steelyard.components.harness import Harness, HarnessContext, HarnessResult, HarnessTraits
+from steelyard.components.issues import AttemptFault, IssueCode
+from steelyard.components.values import Message
+
+
+class CountParams(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    tasks: int = 5
+    version: str = "1"
+    overlap: bool = True
+    fails_to_load: bool = False
+
+
+class Counted(Benchmark):
+    """Tasks t0, t1, …; passes where the answer is `right`."""
+
+    id = "counted"
+    Params = CountParams
+
+    @property
+    def counted(self) -> CountParams:
+        assert isinstance(self.params, CountParams)
+        return self.params
+
+    def info(self) -> BenchmarkInfo:
+        return BenchmarkInfo(
+            "counted",
+            self.counted.version,
+            (binary("passed"),),
+            "passed",
+            runs_model_code=False,
+            attempts_may_overlap=self.counted.overlap,
+        )
+
+    def load_tasks(self) -> Sequence[Task]:
+        if self.counted.fails_to_load:
+            raise OSError("the data is gone")
+        return [Task(f"t{index}", {"n": index}) for index in range(self.counted.tasks)]
+
+    def task_input(self, task: Task, *, attempt: int, seed: int) -> TaskInput:
+        return TaskInput((Message("user", task.id),))
+
+    async def evaluate(self, task: Task, context: ScoringContext) -> Evaluation:
+        return Evaluation({"passed": context.answer == "right"})
+
+
+class ScriptParams(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    sleep_s: float = 0.0
+    right: dict[str, list[int]] = {}
+    """Which attempts of which tasks are right; every one where it is empty."""
+    fatal: list[str] = []
+    refused: bool = False
+    large: int = 0
+
+
+class Scripted(Harness):
+    """Does what its parameters say."""
+
+    id = "scripted"
+    traits = HarnessTraits(calls_model=False)
+    Params = ScriptParams
+
+    async def run(self, context: HarnessContext) -> HarnessResult:
+        script: Any = self.params
+        if script.sleep_s:
+            await asyncio.sleep(script.sleep_s)
+        if context.task_id in script.fatal:
+            raise AttemptFault(IssueCode.HARNESS_CRASHED, "as scripted")
+        if script.refused:
+            raise AttemptFault(IssueCode.MODEL_ENDPOINT_REJECTED, "401", request_fault=True)
+        if script.large:
+            return HarnessResult("x" * script.large)
+        is_right = not script.right or context.attempt in script.right.get(context.task_id, [])
+        return HarnessResult("right" if is_right else "wrong")

@@ -1,0 +1,147 @@
+"""A launch, in process: what is recorded, how it ends, what its requests do to each other."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from steelyard.components.issues import Outcome
+from steelyard.config.errors import BadInput
+from steelyard.engine.events import RunOutcome
+from steelyard.results.reader import RunReader
+from tests.engine.launching import records, request, run_all
+
+
+def test_every_attempt_is_recorded_and_the_ledger_closes(tmp_path: Path) -> None:
+    result = run_all(tmp_path, request(benchmark={"tasks": 7}, execution={"attempts": {"k": 3}}))
+    assert result.outcome is RunOutcome.COMPLETED
+    assert result.exit_status == 0
+    found = Counter((record.task_id, record.attempt) for record in records(result))
+    assert found == Counter((f"t{t}", a) for t in range(7) for a in (1, 2, 3))
+    assert sum(result.requests[0].counts.values()) == 21
+    assert (result.requests[0].run_dir / "summary.md").is_file()
+
+
+def test_a_fatal_attempt_fails_its_request_and_no_other(tmp_path: Path) -> None:
+    result = run_all(tmp_path, request("a", harness={"fatal": ["t2"]}), request("b"))
+    assert [r.outcome for r in result.requests] == [RunOutcome.FAILED, RunOutcome.COMPLETED]
+    assert result.outcome is RunOutcome.PARTIAL_FAILURE
+    assert result.exit_status == 1
+    assert result.requests[0].counts[Outcome.FAILED_FATAL] == 1
+    assert result.requests[0].counts[Outcome.SCORED] == 4
+
+
+def test_all_requests_failing_is_failed_not_partial(tmp_path: Path) -> None:
+    result = run_all(tmp_path, request(harness={"fatal": ["t2"]}))
+    assert result.outcome is RunOutcome.FAILED
+
+
+def test_tasks_that_cannot_be_loaded_fail_their_request_alone(tmp_path: Path) -> None:
+    result = run_all(tmp_path, request("a", benchmark={"fails_to_load": True}), request("b"))
+    assert [r.outcome for r in result.requests] == [RunOutcome.FAILED, RunOutcome.COMPLETED]
+    assert "the data is gone" in (result.requests[0].reason or "")
+
+
+def test_a_rejected_request_stops_at_the_first_answer(tmp_path: Path) -> None:
+    one = request(benchmark={"tasks": 500}, harness={"refused": True})
+    result = run_all(tmp_path, one, task_concurrency=1)
+    assert result.requests[0].outcome is RunOutcome.FAILED
+    assert result.requests[0].reason == "401"
+    assert len(records(result)) == 1
+    assert result.requests[0].counts[Outcome.NOT_STARTED] == 499
+
+
+def test_strategy_pass_stops_a_task_at_its_first_success(tmp_path: Path) -> None:
+    one = request(
+        benchmark={"tasks": 2, "overlap": False},
+        harness={"right": {"t0": [2], "t1": []}},
+        execution={"attempts": {"k": 4, "strategy": "pass"}},
+    )
+    result = run_all(tmp_path, one)
+    counts = result.requests[0].counts
+    assert counts[Outcome.SKIPPED_PASSED] == 2
+    assert counts[Outcome.SCORED] == 6
+    assert result.outcome is RunOutcome.COMPLETED
+
+
+def test_early_stop_false_runs_all_k(tmp_path: Path) -> None:
+    one = request(execution={"attempts": {"k": 4, "strategy": "pass", "early_stop": False}})
+    assert run_all(tmp_path, one).requests[0].counts[Outcome.SCORED] == 20
+
+
+def test_the_deadline_ends_the_orchestration_with_its_own_status(tmp_path: Path) -> None:
+    one = request(benchmark={"tasks": 3}, harness={"sleep_s": 60})
+    result = run_all(
+        tmp_path, one, request("b"), task_concurrency=2, runtime={"timeout_seconds": 0.2}
+    )
+    assert result.outcome is RunOutcome.TIMED_OUT
+    assert result.exit_status == 5
+    assert result.requests[0].counts[Outcome.CANCELLED] == 2
+    assert result.requests[0].counts[Outcome.NOT_STARTED] == 1
+
+
+def test_a_large_answer_lies_beside_the_records(tmp_path: Path) -> None:
+    result = run_all(tmp_path, request(benchmark={"tasks": 1}, harness={"large": 200_000}))
+    record = records(result)[0]
+    assert record.answer is None
+    assert record.answer_file is not None
+    path = result.requests[0].run_dir / record.answer_file
+    assert path.read_text() == "x" * 200_000
+
+
+def test_filters_choose_the_tasks(tmp_path: Path) -> None:
+    one = request(execution={"sample_ids": ["t1", "t3", "t4"], "exclude_ids": ["t3"], "limit": 1})
+    assert [record.task_id for record in records(run_all(tmp_path, one))] == ["t1"]
+
+
+def test_shards_cover_every_task_once(tmp_path: Path) -> None:
+    shards = [request(f"s{i}", execution={"shard": f"{i}/3"}) for i in (1, 2, 3)]
+    result = run_all(tmp_path, *shards)
+    seen = [record.task_id for index in range(3) for record in records(result, index)]
+    assert sorted(seen) == ["t0", "t1", "t2", "t3", "t4"]
+
+
+def test_filters_that_leave_nothing_fail_the_request_with_the_reason(tmp_path: Path) -> None:
+    result = run_all(tmp_path, request(execution={"sample_ids": ["t9"]}))
+    assert result.outcome is RunOutcome.FAILED
+    assert "no task 't9'" in (result.requests[0].reason or "")
+
+
+def test_reuse_takes_what_is_finished_and_runs_the_rest(tmp_path: Path) -> None:
+    first = run_all(tmp_path, request(harness={"fatal": ["t2"]}))
+    assert first.requests[0].counts[Outcome.FAILED_FATAL] == 1
+    again = run_all(tmp_path, request(harness={"fatal": ["t2"]}, runtime={"reuse": True}))
+    taken = {record.task_id: record.reused_from for record in records(again)}
+    assert [task for task, source in taken.items() if source is None] == ["t2"]
+    assert again.requests[0].reuse is not None
+    assert first.requests[0].run_dir.name in again.requests[0].reuse
+
+
+def test_a_changed_harness_is_never_given_anothers_score(tmp_path: Path) -> None:
+    run_all(tmp_path, request())
+    changed = request(harness={"right": {"t0": [1]}}, runtime={"reuse": True})
+    result = run_all(tmp_path, changed)
+    assert all(record.reused_from is None for record in records(result))
+
+
+def test_a_used_run_id_is_refused_before_anything_starts(tmp_path: Path) -> None:
+    one = request(output={"run_id": "baseline"})
+    run_all(tmp_path, one)
+    with pytest.raises(BadInput, match="baseline"):
+        run_all(tmp_path, one)
+
+
+def test_intents_come_before_records_and_the_outcome_is_last(tmp_path: Path) -> None:
+    result = run_all(tmp_path, request())
+    events = list(RunReader(result.requests[0].run_dir).events())
+    kinds = [event["kind"] for event in events]
+    assert kinds[0] == "planned"
+    assert kinds[-1] == "finished"
+    assert kinds.count("started") == 5
+
+
+def test_pass_on_a_scalar_metric_is_refused_by_the_plan(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="calls no model"):
+        run_all(tmp_path, request(model={"id": "gpt-x"}))
