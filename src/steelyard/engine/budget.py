@@ -86,6 +86,7 @@ class CostEstimate:
 
     Nearest rank: the smallest cost that at least 95% of the sample do not exceed. The sample is
     the last 256 costs, so memory is bounded and the estimate follows a model that grows dear.
+    What cost nothing is left out: a failed set-up says nothing of what a model call will cost.
     """
 
     __slots__ = ("_by_age", "_by_size", "_initial")
@@ -97,6 +98,8 @@ class CostEstimate:
 
     def add(self, cost: int) -> None:
         """Learn what one execution cost."""
+        if cost == 0:
+            return
         if len(self._by_age) == SAMPLE_SIZE:
             oldest = self._by_age.popleft()
             del self._by_size[bisect_left(self._by_size, oldest)]
@@ -220,5 +223,6 @@ class RequestMoney:
     def _estimate(self) -> None:
         usd = 0 if self._usd_estimate is None else self._usd_estimate.value()
         tokens = 0 if self._tokens_estimate is None else self._tokens_estimate.value()
-        self._is_known = usd is not None and tokens is not None
+        pilot_is_over = self._pilots_started >= PILOT_EXECUTIONS and not self._pilots_running
+        self._is_known = pilot_is_over or (usd is not None and tokens is not None)
         self.need_usd, self.need_tokens = usd or 0, tokens or 0
