@@ -363,10 +363,7 @@ class _Resolving:
         for node in names.value:
             if not isinstance(node.value, str):
                 continue
-            value = self.environ.get(node.value)
-            if value:
-                self.store.put(f"env:{node.value}", value)
-            else:
+            if not self.store.put_variable(node.value):
                 self.warnings.append(
                     Problem(f"secret_env names {node.value}, which is not set", node.origin.where)
                 )

@@ -80,6 +80,13 @@ class SecretStore:
         self._version += 1
         return SecretRef(ref)
 
+    def put_variable(self, name: str) -> bool:
+        """Keep the value of an environment variable; False where it is unset or empty."""
+        value = self._environ.get(name)
+        if value:
+            self.put(f"env:{name}", value)
+        return bool(value)
+
     def put_part(self, name: str, value: str) -> None:
         """Keep a piece of a secret (a URL's password, say) to be redacted on its own."""
         self._parts[name] = value

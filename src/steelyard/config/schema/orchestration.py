@@ -23,8 +23,11 @@ class Price(Strict):
     """What a model costs, in US dollars a million tokens."""
 
     input_per_mtok: NonNegativeNumber
+    """Of input tokens."""
     output_per_mtok: NonNegativeNumber
+    """Of output tokens."""
     cached_per_mtok: NonNegativeNumber | None = None
+    """Of cached input tokens; by default as input."""
 
 
 class SharedRuntime(Strict):
@@ -35,14 +38,21 @@ class SharedRuntime(Strict):
     env_open_qps: dict[str, NonNegativeNumber] = Field(default_factory=dict)
     """Environments opened a second; 0 for no pacing; remote providers 10."""
     results_dir: Text = "results"
+    """Root of results, relative to the working folder."""
     data_dir: Text | None = None
+    """Where data sets lie."""
     timeout_seconds: NonNegativeNumber = 360_000
     """Wall clock of the whole orchestration; 0 for none."""
     cleanup_grace_seconds: NonNegativeNumber = 30
+    """How long clean-up may take once all must stop."""
     progress: Progress = "auto"
+    """How progress is shown."""
     log_level: LogLevel = "INFO"
+    """Of the terminal."""
     file_log_level: LogLevel = "DEBUG"
+    """Of `run.log`."""
     auto_install_dependencies: bool = False
+    """Install missing extras that are trusted."""
     secret_env: list[Text] = Field(default_factory=list)
     """Names of environment variables whose values are redacted everywhere."""
 
@@ -51,9 +61,16 @@ class Orchestration(Strict):
     """A resolved orchestration: every request complete, nothing left to inherit."""
 
     version: Literal[1] = 1
+    """The format's version."""
     name: Text = "orchestration"
+    """What people call it."""
     task_concurrency: PositiveInt = 32
+    """Attempts at once over all requests, retries included."""
     runtime: SharedRuntime = SharedRuntime()
+    """Controls of the whole."""
     budget: Budget = Budget()
+    """What the whole may spend."""
     prices: dict[str, Price] = Field(default_factory=dict)
+    """What models cost, by model id."""
     requests: Annotated[list[Request], Field(min_length=1)]
+    """Requests in order of priority."""

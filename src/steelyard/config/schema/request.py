@@ -31,6 +31,7 @@ class Component(BaseModel):
 
     model_config = ConfigDict(extra="allow", frozen=True, arbitrary_types_allowed=True)
     id: Text
+    """Which one: an id, an alias, `module:Class`, `./file.py:Class`, a pack's folder."""
 
     @property
     def params(self) -> dict[str, Any]:
@@ -44,30 +45,41 @@ class Endpoint(Strict):
     base_url: str | SecretRef | None = None
     """A `SecretRef` where the URL carries user info or a query."""
     api_key: SecretRef | None = None
+    """The endpoint's key, best as `${NAME}`; none for a keyless server."""
     api_protocol: Protocol = "openai-chat"
+    """What the endpoint speaks."""
     params: dict[str, Any] = Field(default_factory=dict)
     """Forwarded as they are, nested and unknown ones too."""
     extra_headers: dict[str, SecretRef] = Field(default_factory=dict)
+    """Headers of every call; all are secret."""
     max_request_retries: Annotated[int, Field(ge=0)] = 5
+    """Tries again after 408, 409, 429, 5xx and lost connections."""
     max_connections: PositiveInt = 64
+    """Calls at once; shrinks on 429 and grows back."""
     rpm: PositiveFloat | None = None
+    """Calls a minute."""
     tpm: PositiveFloat | None = None
+    """Tokens a minute."""
     request_timeout_seconds: NonNegativeNumber = 600
     """0 for none."""
     max_response_bytes: PositiveInt = 16 * 1024 * 1024
+    """An answer longer than this is an ERROR of the agent."""
 
 
 class ModelSettings(Endpoint):
     """A model: what is asked, where, how, and within which limits."""
 
     id: Text
+    """What is sent to the endpoint; `none` where no model is called."""
 
 
 class AttemptsSettings(Strict):
     """How often each task is tried, and how the tries become one figure."""
 
     k: PositiveInt = 1
+    """Attempts of each task."""
     strategy: Strategy = "avg"
+    """How attempts become one figure; `pass` needs a binary metric."""
     early_stop: bool | None = None
     """None: true for `pass`, false for `avg`."""
 
@@ -76,28 +88,44 @@ class PhaseMultipliers(Strict):
     """Factors on the time limits of single phases."""
 
     setup: PositiveFloat = 1.0
+    """Factor on the set-up's limit."""
     run: PositiveFloat = 1.0
+    """Factor on the agent's limit."""
     evaluate: PositiveFloat = 1.0
+    """Factor on the scorer's limit."""
 
 
 class ExecutionSettings(Strict):
     """How the attempts of one request are executed."""
 
     attempts: AttemptsSettings = AttemptsSettings()
+    """How often each task is tried."""
     max_retries: Annotated[int, Field(ge=0)] = 0
+    """Further executions of an attempt that ended FATAL."""
     retry_pattern_list: list[str] | None = None
+    """An ERROR whose message or code one of these matches is retried too."""
     run_timeout_seconds: NonNegativeNumber | None = None
     """None: what the benchmark says; 0: no limit."""
     evaluation_timeout_seconds: NonNegativeNumber | None = None
+    """None: what the benchmark says; 0: no limit."""
     setup_timeout_seconds: NonNegativeNumber = 600
+    """For opening an environment; 0: no limit."""
     timeout_multiplier: PositiveFloat | PhaseMultipliers = 1.0
+    """Factor on time limits, for all phases or for each."""
     keep_environment: bool = False
+    """Leave environments open for debugging."""
     analysis: bool | list[str] = False
+    """Analyzers that read finished attempts; true for all."""
     recipes: list[Text] = Field(default_factory=list)
+    """Named adaptations that fit benchmark, harness and environment together."""
     save_artifacts: list[Text] = Field(default_factory=list)
+    """Paths of the environment to keep with each attempt."""
     limit: PositiveInt | None = None
+    """Only the first so many tasks."""
     sample_ids: list[str] | None = None
+    """Only these tasks."""
     exclude_ids: list[str] = Field(default_factory=list)
+    """Not these tasks."""
     shard: Annotated[str, StringConstraints(pattern=r"^[1-9][0-9]*/[1-9][0-9]*$")] | None = None
     """`i/n`: the i-th of n parts, counted from 1."""
 
@@ -106,37 +134,55 @@ class RequestRuntime(Strict):
     """Where earlier work may be taken from."""
 
     reuse: bool = False
+    """Take finished work from the latest compatible run."""
     reuse_run_id: Text | None = None
     """Implies `reuse`."""
     checkpoint_resume: bool = True
+    """Restore what scoring needs where only scoring is pending."""
 
 
 class Output(Strict):
     """How the request's result folder is organised."""
 
     run_name: str | None = None
+    """A folder that groups runs."""
     run_id: Text | None = None
+    """The new run's folder, unused so far; by default its UTC start."""
 
 
 class Budget(Strict):
     """Money and tokens that may be spent; None where there is no bound."""
 
     usd: NonNegativeNumber | None = None
+    """Dollars."""
     tokens: Annotated[int, Field(ge=0)] | None = None
+    """Tokens, input and output."""
     attempt_usd: NonNegativeNumber | None = None
+    """Dollars of one attempt."""
     attempt_tokens: Annotated[int, Field(ge=0)] | None = None
+    """Tokens of one attempt."""
     reserve_usd: NonNegativeNumber | None = None
+    """What to reserve for an attempt before any has been measured."""
 
 
 class Request(Strict):
     """One resolved evaluation request."""
 
     name: Text
+    """Its result folder, its line of progress, its outcome."""
     benchmark: Component
+    """The tasks and how they are scored."""
     harness: Component
+    """The agent scaffold."""
     environment: Component = Component(id="auto")
+    """Where programs run; `auto` picks a sandbox where model-written code will."""
     model: ModelSettings
+    """The model."""
     execution: ExecutionSettings = ExecutionSettings()
+    """How attempts are executed."""
     runtime: RequestRuntime = RequestRuntime()
+    """Where earlier work may be taken from."""
     output: Output = Output()
+    """How the result folder is organised."""
     budget: Budget = Budget()
+    """What the request may spend."""

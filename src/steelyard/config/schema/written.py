@@ -30,6 +30,7 @@ class ComponentPart(BaseModel):
 
     model_config = ConfigDict(extra="allow", frozen=True, arbitrary_types_allowed=True)
     id: Text | None = None
+    """Which one; without it the fields apply to whichever a request names."""
 
     @property
     def params(self) -> dict[str, Any]:
@@ -41,6 +42,7 @@ class ModelPart(Endpoint):
     """A model as written."""
 
     id: Text | None = None
+    """What is sent to the endpoint; `none` where no model is called."""
 
 
 class ConfigExecution(ExecutionSettings):

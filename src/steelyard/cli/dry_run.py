@@ -1,0 +1,176 @@
+"""The end of `run` and `launch`: print what was resolved, or run it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+from urllib.parse import urlsplit
+
+from steelyard.cli import errors
+from steelyard.cli.output import (
+    pairs_lines,
+    print_json,
+    print_warnings,
+    say,
+    warnings_json,
+)
+from steelyard.config.errors import Problem
+from steelyard.config.redaction import REDACTED, Redactor, redact_tree, shown_ref
+from steelyard.config.resolve import Resolution
+from steelyard.config.schema.request import ModelSettings, Request
+from steelyard.config.secret_names import shown_url
+from steelyard.config.secrets import SecretRef, SecretStore
+
+
+def finish(resolution: Resolution, *, dry_run: bool, as_json: bool) -> int:
+    """Print what was resolved, or run it; return the exit status.
+
+    Raises:
+        BadInput: what the settings alone could not show, such as a component's own fields.
+    """
+    redactor = Redactor(resolution.secrets, secret_env=resolution.orchestration.runtime.secret_env)
+    errors.redact_with(redactor.text)
+    if not dry_run:
+        from steelyard.cli.execute import execute
+
+        return execute(resolution, as_json=as_json)
+    from steelyard.engine.plan import check
+
+    warnings = check(resolution)
+    if as_json:
+        print_json(redactor.tree(dry_run_json(resolution, warnings)))
+    else:
+        for line in dry_run_lines(resolution):
+            say(redactor.text(line))
+        print_warnings([_redacted(problem, redactor) for problem in warnings])
+    return 0
+
+
+def _redacted(problem: Problem, redactor: Redactor) -> Problem:
+    remedy = redactor.text(problem.remedy) if problem.remedy else None
+    return Problem(redactor.text(problem.message), problem.where, remedy)
+
+
+def endpoint_host(model: ModelSettings, secrets: SecretStore) -> str | None:
+    """Give the host (and port) that a model is reached at; None where none is set."""
+    url = model.base_url
+    if url is None:
+        return None
+    text = secrets.reveal(url) if isinstance(url, SecretRef) else url
+    try:
+        netloc = urlsplit(text).netloc
+    except ValueError:
+        return REDACTED
+    return netloc.rpartition("@")[2] or text
+
+
+def settings_json(resolution: Resolution) -> dict[str, Any]:
+    """Give the resolved orchestration for people to see: secrets hidden, endpoints' URLs shown."""
+    document: dict[str, Any] = redact_tree(resolution.orchestration.model_dump())
+    for shown, request in zip(document["requests"], resolution.orchestration.requests, strict=True):
+        url = request.model.base_url
+        if isinstance(url, SecretRef):
+            shown["model"]["base_url"] = shown_url(resolution.secrets.reveal(url))
+    return document
+
+
+def dry_run_json(resolution: Resolution, warnings: Sequence[Problem]) -> dict[str, Any]:
+    """The one document of `--dry-run --json`."""
+    return {
+        "schema": "dry-run/1",
+        "orchestration": settings_json(resolution),
+        "hosts": {
+            request.name: endpoint_host(request.model, resolution.secrets)
+            for request in resolution.orchestration.requests
+        },
+        "warnings": warnings_json(warnings),
+    }
+
+
+def dry_run_lines(resolution: Resolution) -> list[str]:
+    """Say what would run, for people."""
+    whole = resolution.orchestration
+    runtime = whole.runtime
+    lines = [f"{whole.name}: {len(whole.requests)} request(s), nothing is run"]
+    lines += pairs_lines(
+        {
+            "task concurrency": whole.task_concurrency,
+            "provider limits": _mapping(runtime.provider_limits) or "128 for each built-in",
+            "environments opened": _mapping(runtime.env_open_qps, "/s")
+            or "local unpaced, remote 10/s",
+            "timeout": _seconds(runtime.timeout_seconds),
+            "results": runtime.results_dir,
+            "budget": _mapping(whole.budget.model_dump(exclude_none=True)) or "none",
+        }
+    )  # fmt: skip
+    for request in whole.requests:
+        lines += ["", request.name, *pairs_lines(_request_pairs(request, resolution.secrets))]
+    return lines
+
+
+def _request_pairs(request: Request, secrets: SecretStore) -> dict[str, object]:
+    model, execution, attempts = request.model, request.execution, request.execution.attempts
+    key = shown_ref(model.api_key) if model.api_key is not None else "none"
+    pairs: dict[str, object] = {
+        "benchmark": _component(request.benchmark.id, request.benchmark.params),
+        "harness": _component(request.harness.id, request.harness.params),
+        "environment": _component(request.environment.id, request.environment.params),
+        "model": _component(model.id, model.params),
+    }
+    if model.base_url is not None:
+        pairs["endpoint"] = f"{endpoint_host(model, secrets)} ({model.api_protocol}, key {key})"
+    pairs["attempts"] = f"k {attempts.k}, {attempts.strategy}"
+    pairs["tasks"] = _filters(request)
+    pairs["reuse"] = _reuse(request)
+    if execution.max_retries:
+        pairs["retries"] = execution.max_retries
+    if request.output.run_name or request.output.run_id:
+        pairs["output"] = "/".join(
+            part for part in (request.output.run_name, request.output.run_id) if part
+        )
+    if budget := request.budget.model_dump(exclude_none=True):
+        pairs["budget"] = _mapping(budget)
+    return pairs
+
+
+def _filters(request: Request) -> str:
+    execution = request.execution
+    filters = []
+    if execution.sample_ids is not None:
+        filters.append(f"only {', '.join(execution.sample_ids) or 'none'}")
+    if execution.exclude_ids:
+        filters.append(f"without {', '.join(execution.exclude_ids)}")
+    if execution.shard is not None:
+        filters.append(f"shard {execution.shard}")
+    if execution.limit is not None:
+        filters.append(f"at most {execution.limit}")
+    return "; ".join(filters) or "all"
+
+
+def _reuse(request: Request) -> str:
+    runtime = request.runtime
+    if not (runtime.reuse or runtime.reuse_run_id):
+        return "no"
+    source = runtime.reuse_run_id or "the latest compatible run"
+    return source if runtime.checkpoint_resume else f"{source}, no checkpoint resume"
+
+
+def _component(name: str, params: Mapping[str, Any]) -> str:
+    if not params:
+        return name
+    import json
+
+    shown = redact_tree(params)
+    fields = ", ".join(
+        f"{key}={json.dumps(value, ensure_ascii=False, default=str)}"
+        for key, value in shown.items()
+    )
+    return f"{name} ({fields})"
+
+
+def _mapping(values: Mapping[str, Any], unit: str = "") -> str:
+    return ", ".join(f"{key} {value:g}{unit}" for key, value in values.items())
+
+
+def _seconds(value: float) -> str:
+    return f"{value:g} s" if value else "none"

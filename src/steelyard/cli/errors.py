@@ -1,0 +1,165 @@
+"""The one boundary of the command line: every failure becomes a short block and an exit status."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from steelyard.config.errors import BadInput, Problem, SteelyardError
+
+BAD_INPUT: Final = 2
+INTERRUPTED: Final = 130
+
+_redact: Callable[[str], str] = str
+"""What everything printed here passes; set once the settings, and so the secrets, are known."""
+_log_file: str | None = None
+
+
+def redact_with(redact: Callable[[str], str]) -> None:
+    """Pass everything that the boundary prints from now on through `redact`."""
+    global _redact
+    _redact = redact
+
+
+def note_log_file(path: str) -> None:
+    """Name the log file in which an unexpected error's traceback stands."""
+    global _log_file
+    _log_file = path
+
+
+def run_guarded(arguments: Sequence[str]) -> int:
+    """Run the command line and turn whatever it raises into an exit status."""
+    import click
+
+    for stream in (sys.stdout, sys.stderr):
+        # Unencodable text is written as escapes: a table must not die of a terminal's locale.
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(errors="backslashreplace")
+    as_json, debug = _asked(arguments, "--json"), _asked(arguments, "--debug")
+    try:
+        from steelyard.cli.main import cli
+
+        status = cli.main(args=list(arguments), prog_name="steelyard", standalone_mode=False)
+        sys.stdout.flush()
+    except click.exceptions.Exit as error:
+        return int(error.exit_code)
+    except click.UsageError as error:
+        return _print_usage(error, as_json)
+    except click.ClickException as error:
+        return _print_problems([Problem(error.format_message())], BAD_INPUT, as_json)
+    except (KeyboardInterrupt, click.Abort):
+        return _interrupted(as_json)
+    except BrokenPipeError:
+        hush_stdout()
+        return 0
+    except SteelyardError as error:
+        _print_traceback(debug)
+        return _print_problems(error.problems, error.exit_status, as_json, error)
+    except Exception as error:  # noqa: BLE001 — the boundary
+        _print_traceback(debug)
+        return _print_unexpected(error, debug, as_json)
+    return status if isinstance(status, int) else 0
+
+
+def hush_stdout() -> None:
+    """Point standard output nowhere: its reader is gone, and exiting must not complain."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)
+
+
+def _asked(arguments: Sequence[str], flag: str) -> bool:
+    own = arguments[: list(arguments).index("--")] if "--" in arguments else arguments
+    return flag in own
+
+
+def _print_traceback(debug: bool) -> None:
+    if debug:
+        import traceback
+
+        sys.stderr.write(_redact(traceback.format_exc()))
+
+
+def problem_json(problem: Problem) -> dict[str, Any]:
+    """Give a problem as JSON: message, file, line, column, field, remedy."""
+    where = problem.where
+    return {
+        "message": problem.message,
+        "file": where.file,
+        "line": where.line,
+        "column": where.column,
+        "field": where.field,
+        "remedy": problem.remedy,
+    }
+
+
+def _print_problems(
+    problems: Sequence[Problem],
+    status: int,
+    as_json: bool,
+    error: SteelyardError | None = None,
+) -> int:
+    kind = type(error).__name__ if error is not None else "UsageError"
+    document = {
+        "error": {
+            "kind": kind,
+            "exit_status": status,
+            "problems": [problem_json(problem) for problem in problems],
+        }
+    }
+    lines = [f"error: {_indented(problem)}" for problem in problems]
+    if len(problems) > 1 and isinstance(error, BadInput):
+        lines.append(f"{len(problems)} problems; nothing was created")
+    return _print_error("\n".join(lines), document, status, as_json)
+
+
+def _indented(problem: Problem) -> str:
+    return str(problem).replace("\n  ", "\n       ")
+
+
+def _print_error(text: str, document: dict[str, Any], status: int, as_json: bool) -> int:
+    try:
+        if as_json:
+            sys.stdout.write(_redact(json.dumps(document, ensure_ascii=False, indent=2)) + "\n")
+            sys.stdout.flush()
+        else:
+            sys.stderr.write(_redact(text) + "\n")
+    except BrokenPipeError:
+        hush_stdout()
+    return status
+
+
+def _print_usage(error: Any, as_json: bool) -> int:
+    command = error.ctx.command_path if error.ctx is not None else "steelyard"
+    message = error.format_message().rstrip(".")
+    problem = Problem(message, remedy=f"see `{command} --help`")
+    return _print_problems([problem], BAD_INPUT, as_json)
+
+
+def _interrupted(as_json: bool) -> int:
+    document = {"error": {"kind": "Interrupted", "exit_status": INTERRUPTED, "problems": []}}
+    return _print_error("interrupted", document, INTERRUPTED, as_json)
+
+
+def _print_unexpected(error: Exception, debug: bool, as_json: bool) -> int:
+    said = " ".join(str(error).split())
+    message = f"unexpected {type(error).__name__}: {said[:500]}"
+    if _log_file is not None:
+        remedy = f"the traceback is in {_log_file}"
+    elif debug:
+        remedy = "the traceback stands above"
+    else:
+        remedy = "this is a fault of steelyard; `--debug` shows the traceback"
+    problem = Problem(message, remedy=remedy)
+    document = {
+        "error": {
+            "kind": type(error).__name__,
+            "exit_status": 1,
+            "problems": [problem_json(problem)],
+        }
+    }
+    return _print_error(f"error: {_indented(problem)}", document, 1, as_json)

@@ -1,0 +1,87 @@
+"""The command line's root: a table of commands, each imported when it is used."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
+
+import click
+
+
+@dataclass(frozen=True, slots=True)
+class CommandRow:
+    """A command: where it lives and what it does, as strings."""
+
+    target: str
+    """`module:attribute`, imported when used."""
+    summary: str
+
+
+COMMANDS: Final[Mapping[str, CommandRow]] = MappingProxyType(
+    {
+        "run": CommandRow("steelyard.cli.run:run", "Evaluate one benchmark, harness and model."),
+        "launch": CommandRow("steelyard.cli.launch:launch", "Run an orchestration file."),
+        "list": CommandRow("steelyard.cli.list:list_components", "List known components."),
+        "config": CommandRow("steelyard.cli.config:config", "Show, explain or check settings."),
+        "schema": CommandRow("steelyard.cli.schema:schema", "Print a file format's JSON Schema."),
+        "mock-model": CommandRow(
+            "steelyard.cli.mock_model:mock_model", "Serve a model endpoint for demos and tests."
+        ),
+    }
+)
+
+
+class LazyGroup(click.Group):
+    """A group whose commands stand in a table of strings; `--help` imports none of them."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """List the commands in the table's order."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import a command; None where there is none of that name."""
+        row = COMMANDS.get(cmd_name)
+        if row is None:
+            return None
+        module, _, attribute = row.target.partition(":")
+        command = getattr(importlib.import_module(module), attribute)
+        if not isinstance(command, click.Command):
+            raise TypeError(f"{row.target} is no command")
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command that the arguments name; offer near names for an unknown one."""
+        name = args[0]
+        if name not in COMMANDS and not name.startswith("-"):
+            near = difflib.get_close_matches(name, list(COMMANDS), n=1)
+            hint = f"did you mean {near[0]}?" if near else f"commands: {', '.join(COMMANDS)}"
+            raise click.UsageError(f"no such command {name!r}; {hint}", ctx)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the table of commands from its strings."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, row.summary) for name, row in COMMANDS.items()])
+
+
+@click.command(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--version", is_flag=True, is_eager=True, expose_value=False,
+              callback=lambda ctx, _param, value: _print_version(ctx, value),
+              help="Print the version.")  # fmt: skip
+def cli() -> None:
+    """Measure AI agents, and prove that a change made them better."""
+
+
+def _print_version(ctx: click.Context, value: bool) -> None:
+    if not value or ctx.resilient_parsing:
+        return
+    from steelyard._version import __version__
+
+    click.echo(f"steelyard {__version__}")
+    ctx.exit(0)

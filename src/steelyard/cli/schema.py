@@ -1,0 +1,58 @@
+"""`steelyard schema`: the JSON Schema of a file format, generated from what reads it."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, Final
+
+import click
+
+from steelyard.cli.options import output_options
+from steelyard.cli.output import print_json, print_table
+from steelyard.config.errors import BadInput
+
+SCHEMAS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "orchestration": "steelyard.config.schema.written:OrchestrationFile",
+        "config": "steelyard.config.schema.written:ConfigFile",
+        "request": "steelyard.config.schema.written:RequestPart",
+        "resolved": "steelyard.config.schema.orchestration:Orchestration",
+        "pack": "steelyard.benchmarks.pack.schema:PackFile",
+    }
+)
+"""Name → `module:Model`."""
+
+
+def schema_of(name: str) -> dict[str, Any]:
+    """Give the JSON Schema of a format.
+
+    Raises:
+        BadInput: there is no format of that name.
+    """
+    if name not in SCHEMAS:
+        from steelyard.config.validation import nearest
+
+        near = nearest(name, SCHEMAS)
+        hint = f"did you mean {near}? " if near else ""
+        raise BadInput(f"unknown schema {name!r}", remedy=f"{hint}known: {', '.join(SCHEMAS)}")
+    module, _, attribute = SCHEMAS[name].partition(":")
+    model = getattr(importlib.import_module(module), attribute)
+    from steelyard.config.reference import json_schema
+
+    return json_schema(model)
+
+
+@click.command()
+@click.argument("name", required=False)
+@output_options
+def schema(name: str | None, as_json: bool, debug: bool) -> int:
+    """Print the JSON Schema of the format NAME; without one, list the names."""
+    if name is not None:
+        print_json(schema_of(name))
+    elif as_json:
+        print_json({"schemas": list(SCHEMAS)})
+    else:
+        print_table(("name",), [(known,) for known in SCHEMAS])
+    return 0
