@@ -163,9 +163,7 @@ class Journal:
 
     def close(self) -> None:
         """Let go of the files and of the run's lock. After `finish`, or instead of it."""
-        self._target.is_closed = True
-        self._attempts.close()
-        self._events.close()
+        self._target.close()
         self._folder.lock.release()
 
     def _event_line(self, kind: str, fields: Mapping[str, Any]) -> bytes:

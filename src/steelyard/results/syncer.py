@@ -30,31 +30,52 @@ class SyncTarget:
         self.durable = 0
         """How many of them are on the disk; raised by the syncer."""
         self.failure: StorageFailed | None = None
-        self.is_closed = False
+        self._is_closed = False
+        self._is_syncing = False
         self._lock = threading.Lock()
         self._waiters: list[tuple[int, asyncio.AbstractEventLoop, asyncio.Future[None]]] = []
 
     def sync(self) -> None:
         """Sync the files and tell those who wait. Called by the syncer's thread."""
-        if self.failure is not None or self.is_closed:
-            return
-        mark = self.written
+        with self._lock:
+            if self.failure is not None or self._is_closed:
+                return
+            self._is_syncing = True
+            mark = self.written
+        failure: StorageFailed | None = None
         try:
             for file in self.files:
                 file.sync()
         except StorageFailed as error:
-            if not self.is_closed:
-                self.failure = error  # never tried again: see AppendFile.sync
-        else:
-            self.durable = mark
+            failure = error  # never tried again: see AppendFile.sync
         with self._lock:
-            due = [w for w in self._waiters if self.failure is not None or w[0] <= self.durable]
+            self._is_syncing = False
+            if failure is None:
+                self.durable = mark
+            self.failure = failure
+            due = [w for w in self._waiters if failure is not None or w[0] <= mark]
             self._waiters = [w for w in self._waiters if w not in due]
+            if self._is_closed:
+                self._close_files()
         for _, loop, future in due:
             try:
-                loop.call_soon_threadsafe(_resolve, future, self.failure)
+                loop.call_soon_threadsafe(_resolve, future, failure)
             except RuntimeError:
                 continue  # the loop is closed: nobody waits any more
+
+    def close(self) -> None:
+        """Close the files; where they are being synced, the syncer does when it is done.
+
+        A descriptor that is closed under a sync could by then be another file's.
+        """
+        with self._lock:
+            self._is_closed = True
+            if not self._is_syncing:
+                self._close_files()
+
+    def _close_files(self) -> None:
+        for file in self.files:
+            file.close()
 
     def wait(self) -> asyncio.Future[None] | None:
         """Give a future for everything written so far; None where it is durable already."""
