@@ -115,7 +115,7 @@ async def play(results_dir: Path, faults: Faults, tell: Callable[[str, str, int]
         for attempt in range(1, K + 1):
             journal.event(
                 EventKind.STARTED,
-                task=task_id,
+                task_id=task_id,
                 attempt=attempt,
                 execution=1,
                 token=token_of(task_id, attempt),

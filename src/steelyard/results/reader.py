@@ -293,7 +293,7 @@ class RunReader:
 def _flight(event: Mapping[str, Any]) -> InFlight | None:
     try:
         return InFlight(
-            str(event["task"]),
+            str(event["task_id"]),
             int(event["attempt"]),
             int(event["execution"]),
             str(event["token"]),

@@ -1,0 +1,71 @@
+"""SIGKILL of a real launch at every named write: what is recorded is never paid again."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from steelyard.components.issues import Outcome
+from steelyard.results.files import WritePoint
+from steelyard.results.reader import RunReader, RunState
+from steelyard.testing.faults import KillAt, kill_plans
+from tests.engine.paying import TASKS, K
+
+CHILD = Path(__file__).with_name("kill_child.py")
+
+NTH = {
+    WritePoint.JOURNAL_CREATED: 2,
+    WritePoint.ATTEMPTS_APPENDED: 3,
+    WritePoint.EVENTS_APPENDED: 4,
+    WritePoint.ATTEMPT_FILE_WRITTEN: 2,
+    WritePoint.ATTEMPT_FILE_RENAMED: 2,
+}
+PLANS = [plan for point in WritePoint for plan in kill_plans(point, NTH.get(point, 1))]
+
+
+def lines(path: Path) -> list[str]:
+    return path.read_text().split("\n")[:-1] if path.exists() else []
+
+
+def child(folder: Path, *arguments: str) -> subprocess.CompletedProcess[bytes]:
+    command = [sys.executable, str(CHILD), str(folder), *arguments]
+    return subprocess.run(command, capture_output=True, check=False, timeout=120)
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("plan", PLANS, ids=str)
+def test_a_killed_launch_pays_nothing_twice(plan: KillAt, tmp_path: Path) -> None:
+    killed = child(tmp_path, str(plan))
+    assert killed.returncode == -signal.SIGKILL, killed.stderr.decode()
+    paid = lines(tmp_path / "paid")
+    recorded: set[str] = set()
+    in_flight: set[str] = set()
+    for root in sorted((tmp_path / "results" / "r").glob("*")):
+        if not (root / "run.json").exists():
+            continue
+        reader = RunReader(root)
+        recorded |= {
+            f"{r.task_id} {r.attempt}" for r in reader.records() if r.outcome is Outcome.SCORED
+        }
+        in_flight |= {f"{f.task_id} {f.attempt}" for f in reader.in_flight}
+        ledger = reader.ledger
+        assert sum(ledger.outcomes.values()) == ledger.planned
+        assert reader.state in (RunState.DEAD, RunState.FINISHED)
+    # What was begun is in the journal: recorded, or named as in flight.
+    assert set(paid) <= recorded | in_flight
+    again = child(tmp_path, "-", "reuse")
+    assert again.returncode == 0, again.stderr.decode()
+    paid_again = Counter(lines(tmp_path / "paid")[len(paid) :])
+    assert not recorded & set(paid_again)
+    everything = {f"t{task} {attempt}" for task in range(TASKS) for attempt in range(1, K + 1)}
+    assert recorded | set(paid_again) == everything
+    assert max(paid_again.values(), default=1) == 1
+
+
+def test_the_matrix_has_a_row_for_every_write() -> None:
+    assert {plan.point for plan in PLANS} == set(WritePoint)
