@@ -27,6 +27,7 @@ COMMANDS: Final[Mapping[str, CommandRow]] = MappingProxyType(
         "launch": CommandRow("steelyard.cli.launch:launch", "Run an orchestration file."),
         "list": CommandRow("steelyard.cli.list:list_components", "List known components."),
         "config": CommandRow("steelyard.cli.config:config", "Show, explain or check settings."),
+        "pack": CommandRow("steelyard.cli.pack:pack", "Write, check and look at packs."),
         "schema": CommandRow("steelyard.cli.schema:schema", "Print a file format's JSON Schema."),
         "mock-model": CommandRow(
             "steelyard.cli.mock_model:mock_model", "Serve a model endpoint for demos and tests."

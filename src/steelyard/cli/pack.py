@@ -1,0 +1,151 @@
+"""`steelyard pack`: write, check and look at packs."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from steelyard.cli.options import output_options
+from steelyard.cli.output import print_json, print_table, say
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from steelyard.benchmarks.pack.benchmark import PackBenchmark
+    from steelyard.benchmarks.pack.check import PackReport
+    from steelyard.components.benchmark import Task
+
+_PATH = click.Path(path_type=Path)
+
+
+@click.group("pack")
+def pack() -> None:
+    """Write, check and look at packs: benchmarks written as files."""
+
+
+@pack.command("init")
+@click.argument("folder", metavar="DIR", type=_PATH)
+@output_options
+def init(folder: Path, as_json: bool, debug: bool) -> int:
+    """Write a small commented pack into the new folder DIR; it passes `pack check`."""
+    from steelyard.benchmarks.pack.starter import write_starter
+
+    written = write_starter(folder)
+    if as_json:
+        print_json({"schema": "pack-init/1", "files": [str(path) for path in written]})
+        return 0
+    for path in written:
+        say(f"wrote {path}")
+    say(f"next: steelyard pack check {folder}")
+    return 0
+
+
+@pack.command("check")
+@click.argument("path", metavar="PATH", type=_PATH)
+@click.option("--env", default="auto", show_default=True, help="Where programs run.")
+@click.option("--no-play", is_flag=True, help="Validate and render only; run nothing.")
+@output_options
+def check(path: Path, env: str, no_play: bool, as_json: bool, debug: bool) -> int:
+    """Validate the pack at PATH, render every prompt, let `oracle` and `nop` play every case.
+
+    Exit status 2 where the pack is malformed; 1 where the reference fails a case or doing
+    nothing passes one.
+    """
+    from steelyard.benchmarks.pack.check import PackReport, render_problems
+    from steelyard.config.errors import BadInput
+
+    benchmark = _opened(path)
+    tasks = benchmark.load_tasks()
+    problems = render_problems(benchmark, tasks)
+    if problems:
+        raise BadInput.of(problems)
+    if no_play:
+        info = benchmark.info()
+        report = PackReport(info.id, info.version, ())
+    else:
+        report = _played(benchmark, tasks, env)
+    if as_json:
+        print_json({**report.as_json(), "case_count": len(tasks)})
+    else:
+        _print_report(report, len(tasks), has_reference=benchmark.pack.reference is not None)
+    return 0 if report.passed else 1
+
+
+@pack.command("list")
+@click.argument("folder", metavar="[DIR]", default=Path(), type=_PATH)
+@output_options
+def list_packs(folder: Path, as_json: bool, debug: bool) -> int:
+    """List the packs in DIR and in the folders below it."""
+    from steelyard.benchmarks.pack.listing import listed_packs
+
+    found = listed_packs(folder)
+    if as_json:
+        print_json({"schema": "pack-list/1", "packs": [item.as_json() for item in found]})
+    elif not found:
+        say(f"no packs below {folder}; `steelyard pack init DIR` makes one")
+    else:
+        rows = [
+            (item.slug, item.path, item.summary if item.is_valid else f"malformed: {item.summary}")
+            for item in found
+        ]
+        print_table(("slug", "path", "what"), rows)
+    return 0
+
+
+@pack.command("show")
+@click.argument("path", metavar="PATH", type=_PATH)
+@click.option("--case", "case_id", help="Show this case's prompt; the first by default.")
+@output_options
+def show(path: Path, case_id: str | None, as_json: bool, debug: bool) -> int:
+    """Show what the pack at PATH asks and how it scores, with one rendered prompt."""
+    from steelyard.benchmarks.pack.listing import described_lines, description_of
+
+    description = description_of(_opened(path), case_id)
+    if as_json:
+        print_json(description)
+        return 0
+    for line in described_lines(description):
+        say(line)
+    return 0
+
+
+def _opened(path: Path) -> PackBenchmark:
+    from steelyard.benchmarks.pack import PackBenchmark
+
+    return PackBenchmark(PackBenchmark.Params.model_validate({"path": str(path)}))
+
+
+def _played(benchmark: PackBenchmark, tasks: Sequence[Task], environment: str) -> PackReport:
+    from steelyard.benchmarks.pack.check import check_cases
+    from steelyard.cli.pack_play import opened_players
+
+    async def play_all() -> PackReport:
+        async with opened_players(benchmark, environment) as play:
+            return await check_cases(benchmark, tasks, play)
+
+    return asyncio.run(play_all())
+
+
+def _print_report(report: PackReport, cases: int, *, has_reference: bool) -> None:
+    say(f"{report.slug} {report.version}: {cases} cases, every prompt renders")
+    if not report.cases:
+        return
+    if not has_reference:
+        say("no reference: oracle has nothing to play")
+    print_table(
+        ("case", "oracle", "nop", "finding"),
+        [
+            (
+                case.id,
+                None if case.oracle is None else case.oracle.score,
+                case.nop.score,
+                "; ".join(case.findings) or "ok",
+            )
+            for case in report.cases
+        ],
+    )
+    bad = sum(bool(case.findings) for case in report.cases)
+    say(f"{bad} of {len(report.cases)} cases need mending" if bad else "nothing to mend")

@@ -1,0 +1,85 @@
+"""Let `oracle` and `nop` play a pack's cases through the engine, for `pack check`.
+
+The same phases as in a run; only nothing is recorded.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Final, Literal
+
+from steelyard.benchmarks.pack.benchmark import PackBenchmark
+from steelyard.benchmarks.pack.check import Play, Played, Player, played_from
+from steelyard.components.benchmark import Task
+from steelyard.components.clock import SystemClock
+from steelyard.components.environment import NoParams
+from steelyard.components.issues import Outcome, Phase
+from steelyard.components.registry import Kind
+from steelyard.config.secrets import SecretStore
+from steelyard.engine.attempt import execute
+from steelyard.engine.services import EndpointPool, Maker
+from steelyard.engine.spec import ComponentSpec, ExecutionSpec, RequestSpec
+from steelyard.engine.work import Services
+from steelyard.harnesses.nop import Nop
+from steelyard.harnesses.oracle import Oracle
+
+_HARNESSES: Final = {"oracle": Oracle, "nop": Nop}
+
+
+class _Unobserved:
+    """An observer that keeps nothing."""
+
+    def phase(self, token: str, phase: Phase) -> None:
+        """Ignore it."""
+
+    def session(self, token: str, state: Literal["opened", "closed"], provider: str) -> None:
+        """Ignore it."""
+
+
+@asynccontextmanager
+async def opened_players(benchmark: PackBenchmark, environment_id: str) -> AsyncIterator[Play]:
+    """Open the environment and give what plays a case in it.
+
+    Raises:
+        BadInput: the environment is unknown, or this machine lacks what it needs.
+    """
+    clock = SystemClock()
+    if environment_id == "auto":
+        from steelyard.environments.auto import resolve_auto
+
+        environment_id = resolve_auto(benchmark.info().runs_model_code)
+    store = SecretStore()
+    maker = Maker(store, clock, EndpointPool(store, clock), Path.cwd())
+    environment = maker.component(Kind.ENVIRONMENT, ComponentSpec(environment_id))
+    observer = _Unobserved()
+
+    async def play(player: Player, task: Task) -> Played:
+        request = RequestSpec(
+            request_name=player,
+            benchmark=ComponentSpec("pack"),
+            harness=ComponentSpec(player),
+            environment=ComponentSpec(environment_id),
+            model=None,
+        )
+        spec = ExecutionSpec(
+            request=request,
+            task=task,
+            attempt=1,
+            execution=1,
+            token=f"check-{secrets.token_hex(8)}",
+            seed=0,
+        )
+        services = Services(benchmark, _HARNESSES[player](NoParams()), environment, None, clock)
+        result = await execute(spec, services, observer)
+        failure = None
+        if result.outcome is not Outcome.SCORED:
+            failure = "; ".join(issue.message for issue in result.issues) or result.outcome.value
+        return played_from(result.metrics, result.details, failure)
+
+    try:
+        yield play
+    finally:
+        await environment.close()
