@@ -1,10 +1,11 @@
 """The floor of the overhead: what a bare asyncio loop needs for the same bytes, as safely written.
 
-`python -m benchmarks.floor RUN_FOLDER OUT_FOLDER WORKERS WRITES FSYNCS` writes the bytes of a run's
-two journals, in as many writes and syncs: a task an attempt, at most WORKERS past the semaphore at
-once, every line made from its data (JSON, CRC-32), the slot free before the record is synced, one
-thread that syncs for all, and an attempt that ends when its record is on the disk. No plan, no
-admission, no components, no scoring. It prints the CPU seconds of the loop.
+`python -m benchmarks.floor RUN_FOLDER OUT_FOLDER WORKERS FSYNCS` writes the bytes of a run's two
+journals with as many syncs: a task an attempt, at most WORKERS past the semaphore at once, its
+intent written before it starts and its record when it ends, every line made from its data (JSON,
+CRC-32), the slot free before the record is synced, one thread that syncs for all, and an attempt
+that ends when its record is on the disk. No plan, no admission, no components, no scoring. It
+prints the CPU seconds of the loop.
 """
 
 from __future__ import annotations
@@ -39,13 +40,12 @@ def encoded(data: list[dict[str, Any]]) -> bytes:
     return b"".join(lines)
 
 
-def spread(lines: list[Any], writes: int, attempts: int) -> list[list[Any]]:
-    """Hand lines to attempts in `writes` lots, evenly; the others get nothing to write."""
-    lots: list[list[Any]] = [[] for _ in range(attempts)]
-    for lot in range(writes):
-        start, end = (len(lines) * at // writes for at in (lot, lot + 1))
-        lots[lot * attempts // writes] = lines[start:end]
-    return lots
+def spread(lines: list[Any], attempts: int) -> list[list[Any]]:
+    """Hand lines to attempts, in order and evenly."""
+    return [
+        lines[len(lines) * at // attempts : len(lines) * (at + 1) // attempts]
+        for at in range(attempts)
+    ]
 
 
 @dataclass(slots=True)
@@ -127,10 +127,9 @@ async def replay(
 def main() -> None:
     """Replay a run's writes, and print the CPU seconds that it took."""
     run, out = RunFiles(Path(sys.argv[1])), Path(sys.argv[2])
-    workers, writes, fsyncs = (int(argument) for argument in sys.argv[3:6])
+    workers, fsyncs = (int(argument) for argument in sys.argv[3:5])
     events, attempts = (parsed(run.lines(n)) for n in ("events.jsonl", "attempts.jsonl"))
-    each = max(1, min(writes // 2, len(attempts)))
-    intents, records = (spread(lines, each, len(attempts)) for lines in (events, attempts))
+    intents, records = (spread(lines, len(attempts)) for lines in (events, attempts))
     out.mkdir()
     flags = os.O_CREAT | os.O_WRONLY | os.O_APPEND
     files = (os.open(out / "events.jsonl", flags), os.open(out / "attempts.jsonl", flags))

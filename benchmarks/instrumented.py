@@ -24,7 +24,6 @@ class Seen:
     """Counts and samples of one process."""
 
     def __init__(self) -> None:
-        self.writes = 0
         self.fsyncs = 0
         self.lags_s: list[float] = []
         self._lock = threading.Lock()
@@ -44,19 +43,6 @@ class Seen:
 
         for name in ("fsync", "fdatasync"):
             setattr(os, name, slowed(getattr(os, name)))
-
-    def count_writes(self) -> None:
-        """Count the calls of `os.write` and `os.writev`."""
-
-        def counted(real: Callable[..., int]) -> Callable[..., int]:
-            def write(*arguments: Any) -> int:
-                self.writes += 1
-                return real(*arguments)
-
-            return write
-
-        for name in ("write", "writev"):
-            setattr(os, name, counted(getattr(os, name)))
 
     def sample_loops(self) -> None:
         """Note every 5 ms how late each event loop is."""
@@ -82,16 +68,13 @@ class Seen:
 
     def report(self, path: Path) -> None:
         """Write what was seen."""
-        path.write_text(
-            json.dumps({"writes": self.writes, "fsyncs": self.fsyncs, "lags_s": self.lags_s})
-        )
+        path.write_text(json.dumps({"fsyncs": self.fsyncs, "lags_s": self.lags_s}))
 
 
 def main() -> None:
     """Patch, then call the product's own entry."""
     seen = Seen()
     seen.slow_syncs(float(os.environ.get("BENCH_FSYNC_DELAY_MS", "0")) / 1000)
-    seen.count_writes()
     if os.environ.get("BENCH_LOOP_LAG"):
         seen.sample_loops()
     atexit.register(seen.report, Path(os.environ["BENCH_REPORT"]))

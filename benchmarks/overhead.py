@@ -26,7 +26,6 @@ class Launched:
 
     used: Used
     run: RunFiles
-    writes: int = 0
     fsyncs: int = 0
 
 
@@ -56,13 +55,13 @@ def launch(
         seen = json.loads(report.read_text())
     made = only_run(results)
     expect_attempts(made, attempts)
-    return Launched(used, made, seen.get("writes", 0), seen.get("fsyncs", 0))
+    return Launched(used, made, seen.get("fsyncs", 0))
 
 
 def floor_cpu_s(folder: Path, launched: Launched, name: str) -> float:
-    """CPU seconds of the bare loop that writes the same bytes, writes and syncs alike."""
+    """CPU seconds of the bare loop that writes the same bytes with as many syncs."""
     replay = [sys.executable, "-m", "benchmarks.floor", str(launched.run.folder)]
-    counts = [str(CONCURRENCY), str(launched.writes), str(launched.fsyncs)]
+    counts = [str(CONCURRENCY), str(launched.fsyncs)]
     samples = []
     for number in range(REPEATS):
         command = [*replay, str(folder / f"floor-{name}-{number}"), *counts]

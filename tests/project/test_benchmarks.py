@@ -17,14 +17,13 @@ from scripts.readme_figures import with_figures
 from tests.project.checkout import ROOT
 
 
-@pytest.mark.parametrize("writes", [1, 3, 7, 10])
-def test_the_floor_writes_every_byte_in_as_many_writes(writes: int) -> None:
-    data = [{"number": number} for number in range(10)]
-    lots = spread(data, writes, 10)
-    assert [one for lot in lots for one in lot] == data
-    assert sum(map(bool, lots)) == writes
-    lines = encoded(data).split(b"\n")[:-1]
-    assert parsed(lines) == data
+@pytest.mark.parametrize("lines", [1, 3, 10, 21])
+def test_the_floor_writes_every_line_once_and_as_the_journal_holds_it(lines: int) -> None:
+    data = [{"number": number} for number in range(lines)]
+    handed_out = spread(data, 10)
+    assert len(handed_out) == 10
+    assert [one for lot in handed_out for one in lot] == data
+    assert parsed(encoded(data).split(b"\n")[:-1]) == data
 
 
 def test_a_bound_is_met_on_the_right_side_only() -> None:
