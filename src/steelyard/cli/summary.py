@@ -15,15 +15,13 @@ def summary(run: Path, as_json: bool) -> None:
 
     A run that is going on is shown as it stands; its files are left to its owner.
     """
-    import orjson
-
+    from steelyard.cli.output import print_json, say
     from steelyard.results.reader import RunReader, RunState
     from steelyard.results.summary import rebuild, summarise
     from steelyard.results.summary_text import summary_text
 
     metrics = summarise(run) if RunReader(run).state is RunState.RUNNING else rebuild(run)
     if as_json:
-        option = orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS
-        click.echo(orjson.dumps(metrics, option=option).decode())
+        print_json(metrics)
     else:
-        click.echo(summary_text(metrics), nl=False)
+        say(summary_text(metrics).rstrip("\n"))

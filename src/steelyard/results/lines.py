@@ -33,13 +33,18 @@ def encode(obj: dict[str, Any], redact: Callable[[bytes], bytes] | None = None) 
         obj: the object.
         redact: applied to the JSON before its checksum is taken; must leave it valid JSON.
     """
-    try:
-        body = orjson.dumps(obj)
-    except (TypeError, RecursionError):
-        body = orjson.dumps(_cleaned(obj, 0))
+    body = json_bytes(obj)
     if redact is not None:
         body = _redacted(body, redact)
     return b"%b\t%08x\n" % (body, crc32(body))
+
+
+def json_bytes(obj: Any, option: int | None = None) -> bytes:
+    """Write JSON as `encode` does, without checksum; `option` is orjson's."""
+    try:
+        return orjson.dumps(obj, option=option)
+    except (TypeError, RecursionError):
+        return orjson.dumps(_cleaned(obj, 0), option=option)
 
 
 def decode(line: bytes) -> dict[str, Any] | None:

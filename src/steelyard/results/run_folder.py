@@ -25,6 +25,7 @@ from steelyard.results.layout import (
     RunPaths,
     default_run_ids,
 )
+from steelyard.results.lines import json_bytes
 from steelyard.results.lock import RunLock, network_file_system
 
 RUN_SCHEMA: Final = "run/1"
@@ -87,7 +88,7 @@ def create_run(
     try:
         replace_atomically(
             files.document,
-            orjson.dumps(full, option=orjson.OPT_INDENT_2) + b"\n",
+            json_bytes(full, orjson.OPT_INDENT_2) + b"\n",
             WritePoint.RUN_DOCUMENT_WRITTEN,
             WritePoint.RUN_DOCUMENT_RENAMED,
             faults,
