@@ -11,7 +11,7 @@ from pathlib import Path
 from statistics import median
 
 from benchmarks.measures import Figure
-from benchmarks.processes import STEELYARD, Used, clean_environment, run
+from benchmarks.processes import STEELYARD, CommandFailed, Used, clean_environment, run
 from benchmarks.work import RunFiles, expect_attempts, only_run, write_orchestration, write_pack
 
 CONCURRENCY = 32
@@ -82,6 +82,8 @@ def measure(*, scale: float) -> Iterator[Figure]:
             pack = write_pack(folder / f"pack-{size}", size)
             runs = [launch(folder, pack, size, f"n{size}-{i}") for i in range(REPEATS)]
             cpu_s = median(one.used.cpu_s for one in runs) - start_cpu_s
+            if cpu_s <= 0:
+                raise CommandFailed(f"{size} attempts cost less than start-up varies by")
             watched = launch(folder, pack, size, f"watched-{size}", fsync_delay_ms=0)
             floor_ms = floor_cpu_s(folder, watched, str(size)) / size * 1000
             per_attempt_ms[size] = ms = cpu_s / size * 1000
