@@ -198,6 +198,10 @@ def options(
         seccomp_fd: the filter is read from it.
         status_fd: told the id of the sandbox's first process, later its exit code.
         block_fd: the program starts when something can be read from it.
+
+    Raises:
+        ValueError: a variable or folder that cannot be passed on. A NUL byte would end its word
+            and let the rest of a hostile value be read as bubblewrap's own options.
     """
     words = _walls(network_open=layout.network_open)
     for name, value in variables.items():
@@ -213,7 +217,10 @@ def options(
     words += ["--chdir", chdir]
     words += ["--seccomp", str(seccomp_fd), "--json-status-fd", str(status_fd)]
     words += ["--block-fd", str(block_fd)]
-    return b"\0".join(os.fsencode(word) for word in words) + b"\0"
+    encoded = [os.fsencode(word) for word in words]
+    if any(b"\0" in word for word in encoded):
+        raise ValueError("a NUL byte in a variable or folder")
+    return b"\0".join(encoded) + b"\0"
 
 
 def _system() -> list[str]:

@@ -28,7 +28,7 @@ from steelyard.components.environment import (
 from steelyard.components.values import Trust
 from steelyard.environments import leftovers, processes
 from steelyard.environments.files import Confined
-from steelyard.environments.local_session import LocalSession, in_thread
+from steelyard.environments.local_session import LocalSession, in_thread, refused
 from steelyard.environments.process_trees import (
     EXEC_VARIABLE,
     descendants,
@@ -92,7 +92,10 @@ class HostSession(LocalSession):
         """
         async with self._busy():
             mark = secrets.token_hex(8)
-            variables = self._variables(env, self._inherited()) | {EXEC_VARIABLE: mark}
+            try:
+                variables = self._variables(env, self._inherited()) | {EXEC_VARIABLE: mark}
+            except ValueError as error:
+                return refused(error)
             folder = self._folder / cwd if cwd else self._folder
             if not folder.is_dir():
                 if not self._folder.is_dir():

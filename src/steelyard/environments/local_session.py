@@ -13,6 +13,7 @@ from typing import Final, ParamSpec, TypeVar
 from steelyard.components.environment import (
     TOKEN_VARIABLE,
     EnvironmentFault,
+    ExecResult,
     OpenRequest,
     Session,
 )
@@ -46,13 +47,21 @@ class LocalSession(Session):
         """Make the session's folder and what belongs into it. Blocking."""
 
     def _variables(self, env: Mapping[str, str] | None, base: Mapping[str, str]) -> dict[str, str]:
-        """Lay the variables of session and program over `base`; the token can't be changed."""
-        return {
+        """Lay the variables of session and program over `base`; the token can't be changed.
+
+        Raises:
+            ValueError: a name that no variable can have.
+        """
+        variables = {
             **base,
             **self._request.env,
             **(env or {}),
             TOKEN_VARIABLE: self._request.token,
         }
+        for name in variables:
+            if not name or "=" in name:
+                raise ValueError(f"{name!r} is no name of a variable")
+        return variables
 
     @asynccontextmanager
     async def _busy(self) -> AsyncIterator[None]:
@@ -176,3 +185,8 @@ async def in_thread(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs)
         if not future.cancelled():
             future.exception()  # seen, or the loop would report it
         raise
+
+
+def refused(error: Exception) -> ExecResult:
+    """Answer for a program whose words or variables cannot be passed to it."""
+    return ExecResult(126, b"", f"cannot be run: {error}\n".encode("utf-8", "replace"))

@@ -72,9 +72,11 @@ class Ended:
 class ProgramNotStarted(Exception):
     """The program cannot be run: absent (`exit_code` 127) or not runnable (126)."""
 
-    def __init__(self, exit_code: int, message: str) -> None:
+    def __init__(self, exit_code: int, message: str, *, blames_words: bool = False) -> None:
         super().__init__(message)
         self.exit_code = exit_code
+        self.blames_words = blames_words
+        """True where its arguments or variables cannot be passed, whatever the program."""
 
 
 class _Pump:
@@ -219,13 +221,17 @@ def _popen(command: Command) -> subprocess.Popen[bytes]:
             pass_fds=command.pass_fds,
         )
     except ValueError as error:  # NUL bytes, text that has no bytes, `=` in a variable's name
-        raise ProgramNotStarted(126, f"cannot be run: {error}") from error
+        raise ProgramNotStarted(126, f"cannot be run: {error}", blames_words=True) from error
     except FileNotFoundError as error:
         raise ProgramNotStarted(127, f"{error.filename}: not found") from error
     except OSError as error:
         if error.errno in (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE):
             raise  # this machine is full: not the program's fault
-        raise ProgramNotStarted(126, f"{error.filename}: {error.strerror}") from error
+        raise ProgramNotStarted(
+            126,
+            f"{error.filename}: {error.strerror}",
+            blames_words=error.errno in (errno.E2BIG, errno.ENAMETOOLONG),
+        ) from error
 
 
 def _start(command: Command, max_output_bytes: int) -> Process:

@@ -31,7 +31,7 @@ from steelyard.components.environment import (
 from steelyard.components.values import Trust
 from steelyard.environments import bubblewrap, cgroups, leftovers, processes, sandbox_probe
 from steelyard.environments.files import Confined, Owner
-from steelyard.environments.local_session import LocalSession, in_thread
+from steelyard.environments.local_session import LocalSession, in_thread, refused
 from steelyard.environments.mount_view import MountView, ViewUnavailable, first_closed
 from steelyard.environments.sandbox_limits import (
     MAX_FILES,
@@ -137,7 +137,10 @@ class SandboxSession(LocalSession):
             EnvironmentFault: the session is gone or could not start any process.
         """
         async with self._busy():
-            start = self._prepare(argv, env, cwd)
+            try:
+                start = self._prepare(argv, env, cwd)
+            except ValueError as error:
+                return refused(error)
             try:
                 ended = await processes.run(
                     replace(start.command, stdin=stdin),
@@ -150,6 +153,8 @@ class SandboxSession(LocalSession):
                 )
                 exit_code = start.exit_code()
             except processes.ProgramNotStarted as error:
+                if error.blames_words:
+                    return refused(error)
                 raise EnvironmentFault(f"bubblewrap cannot be started: {error}") from error
             except OSError as error:
                 raise EnvironmentFault(f"no process can be started: {error}") from error

@@ -1,0 +1,182 @@
+"""The conformance suite of environments: what every provider must do, as checks anyone can run.
+
+With pytest, for a provider of your own::
+
+    SUITE = EnvironmentSuite(lambda: MyProvider(MyParams()), SuiteTraits())
+
+    @pytest.mark.parametrize("name", SUITE.names())
+    def test_it_keeps_the_contract(name: str) -> None:
+        asyncio.run(SUITE.check(name))
+
+Or by hand: `python -m steelyard.testing.environment_suite sandbox`. Checks need a POSIX shell and
+a Python inside the session, and fail with an AssertionError that says what was seen. The checks
+themselves stand in `environment_checks` and `environment_checks_files`.
+"""
+
+# ruff: noqa: S101 — a check is an assertion
+from __future__ import annotations
+
+import asyncio
+import sys
+import tempfile
+import traceback
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from steelyard.components.environment import Environment, OpenRequest, Resources, Session
+
+CHECK_WAIT_S: Final = 120.0
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteTraits:
+    """What a provider claims, beyond the contract; its checks run only where it is claimed."""
+
+    holds_memory: bool = True
+    """`Resources.memory_mb` ends or refuses a program that takes more."""
+    holds_processes: bool = True
+    """`Resources.processes` bounds processes and threads at once."""
+    holds_disk: bool = True
+    """`Resources.disk_mb` bounds what one program can leave in the session."""
+    closes_network: bool = True
+    """`network: none` leaves no interface but loopback."""
+    ends_every_process: bool = True
+    """A process that has left its session and cleared its environment is ended too."""
+    hides_host: bool = True
+    """Files of the host that are not the system's cannot be read."""
+    python: str = "python3"
+    """A Python 3 inside."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """What one check is given."""
+
+    environment: Environment
+    traits: SuiteTraits
+    scratch: Path
+    """An empty folder of the host."""
+    token: str
+    opened: list[Session] = field(default_factory=list)
+
+    @asynccontextmanager
+    async def session(
+        self, *, resources: Resources | None = None, **fields: object
+    ) -> AsyncIterator[Session]:
+        """Open a session with the trial's token; it is closed in any case."""
+        request = OpenRequest(self.token, resources or Resources(), **fields)  # type: ignore[arg-type]
+        session = await self.environment.open(request)
+        self.opened.append(session)
+        try:
+            yield session
+        finally:
+            await session.close()
+
+
+Check = Callable[[Trial], Awaitable[None]]
+
+
+class EnvironmentSuite:
+    """Runs the checks against one provider."""
+
+    def __init__(self, make: Callable[[], Environment], traits: SuiteTraits | None = None) -> None:
+        """Take a function that makes the provider; it is called in each check's own event loop."""
+        self._make = make
+        self._traits = traits or SuiteTraits()
+
+    def names(self) -> Sequence[str]:
+        """List the checks that apply to what the provider claims."""
+        return [name for name, check in _checks().items() if _applies(check, self._traits)]
+
+    async def check(self, name: str) -> None:
+        """Run one check; afterwards nothing of it may be left on the machine.
+
+        Raises:
+            AssertionError: the provider breaks the contract.
+            KeyError: there is no such check.
+        """
+        check = _checks()[name]
+        environment = self._make()
+        token = f"suite{abs(hash((name, id(environment)))):x}"
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                async with asyncio.timeout(CHECK_WAIT_S):
+                    await check(Trial(environment, self._traits, Path(folder), token))
+                    left = await environment.find_leftovers([token])
+                    assert not left, f"left behind: {[item.description for item in left]}"
+            finally:
+                await environment.close()
+
+
+def needs(*claims: str) -> Callable[[Check], Check]:
+    """Mark a check that runs only where the provider makes these claims of `SuiteTraits`."""
+
+    def mark(check: Check) -> Check:
+        check.claims = claims  # type: ignore[attr-defined]
+        return check
+
+    return mark
+
+
+def _applies(check: Check, traits: SuiteTraits) -> bool:
+    return all(getattr(traits, claim) for claim in getattr(check, "claims", ()))
+
+
+def _checks() -> dict[str, Check]:
+    # Imported here: the checks import this module for their trial.
+    from steelyard.testing import environment_checks, environment_checks_files
+
+    found: dict[str, Check] = {}
+    for module in (environment_checks, environment_checks_files):
+        found |= {
+            name: value
+            for name, value in vars(module).items()
+            if not name.startswith("_")
+            and getattr(value, "__module__", "") == module.__name__
+            and asyncio.iscoroutinefunction(value)
+        }
+    return found
+
+
+BUILTIN_TRAITS: Final = {
+    "host_process": SuiteTraits(
+        holds_memory=False,
+        holds_processes=False,
+        holds_disk=False,
+        closes_network=False,
+        ends_every_process=False,
+        hides_host=False,
+    ),
+    "sandbox": SuiteTraits(),
+}
+
+
+def builtin_suite(name: str) -> EnvironmentSuite:
+    """Give the suite of a built-in provider with its default parameters."""
+    from steelyard.components.registry import Kind, find
+
+    component = find(Kind.ENVIRONMENT, name).component
+    return EnvironmentSuite(lambda: component(component.Params()), BUILTIN_TRAITS.get(name))
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run every check of the named providers, print how each went; 1 where one failed."""
+    failed = 0
+    for provider in arguments:
+        suite = builtin_suite(provider)
+        for name in suite.names():
+            try:
+                asyncio.run(suite.check(name))
+            except Exception:  # noqa: BLE001 — a report: the next check must still run
+                failed += 1
+                sys.stdout.write(f"FAILED {provider} {name}\n{traceback.format_exc()}\n")
+            else:
+                sys.stdout.write(f"passed {provider} {name}\n")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
