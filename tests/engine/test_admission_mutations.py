@@ -9,6 +9,8 @@ from hypothesis import Phase, given, settings
 
 from steelyard.engine.admission import Admission, Start
 from steelyard.engine.attempt_queue import Queued
+from steelyard.engine.capacity import WaitList
+from steelyard.engine.turns import Turns
 from tests.engine.admission_replay import Replay, Workload, workloads
 
 
@@ -36,10 +38,15 @@ class ForgetsTheProviderSlotOnRetry(Admission):
 
 
 class IgnoresDeclarationOrderOnWake(Admission):
-    def _wake_first(self, waiting: Any) -> None:
-        if waiting:
-            waiting._heap.sort(reverse=True)
-        super()._wake_first(waiting)
+    def __init__(self, *limits: Any, **budget: Any) -> None:
+        super().__init__(*limits, **budget)
+        self._turns = LastFirst()
+
+
+class LastFirst(Turns):
+    def wake_first(self, waiting: WaitList) -> None:
+        waiting._heap.sort(reverse=True)
+        super().wake_first(waiting)
 
 
 class SendsARetryToTheBack(Admission):

@@ -15,9 +15,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from heapq import heappop, heappush
-from typing import Final
 
-from steelyard.engine.attempt_queue import AttemptQueue, AttemptsOf, Queued, queue_of
+from steelyard.engine.attempt_queue import AttemptsOf, Queued, queue_of
 from steelyard.engine.budget import (
     NO_BUDGET,
     NO_RESERVATION,
@@ -26,8 +25,10 @@ from steelyard.engine.budget import (
     RequestMoney,
     Reservation,
     as_usd,
+    nano_usd,
 )
 from steelyard.engine.capacity import Limits, Provider, WaitList
+from steelyard.engine.turns import RequestState, Turns
 
 __all__ = ["NO_BUDGET", "Admission", "BudgetLimits", "Limits", "Misuse", "Start"]
 
@@ -53,51 +54,6 @@ class Start:
     reserved_tokens: int = 0
 
 
-class _Request:
-    """One request's place in the order."""
-
-    __slots__ = (
-        "index",
-        "is_closed",
-        "is_loaded",
-        "is_ready",
-        "money",
-        "opens_environment",
-        "provider",
-        "queue",
-        "running",
-        "waits_on",
-        "woken_by",
-    )
-
-    def __init__(
-        self,
-        index: int,
-        provider: Provider,
-        queue: AttemptQueue,
-        money: RequestMoney | None,
-        *,
-        opens_environment: bool,
-    ) -> None:
-        self.index = index
-        self.provider = provider
-        self.queue = queue
-        self.money = money
-        """None where it draws on no limited pool."""
-        self.opens_environment = opens_environment
-        self.running = 0
-        self.is_closed = False
-        self.is_loaded = False
-        self.is_ready = False
-        """It stands among those to be looked at."""
-        self.waits_on: WaitList | None = None
-        self.woken_by: WaitList | None = None
-
-
-_PAUSED: Final = "paused"
-_TASK_CONCURRENCY: Final = "task concurrency"
-
-
 class Admission:
     """The one place that decides what starts next.
 
@@ -108,17 +64,15 @@ class Admission:
         _at_least_one(limits.task_concurrency)
         self._limits = limits
         self._budget = budget
-        self._usd = Pool("budget (usd)", _nano(budget.usd))
+        self._usd = Pool("budget (usd)", None if budget.usd is None else nano_usd(budget.usd))
         self._tokens = Pool("budget (tokens)", budget.tokens)
         self._task_concurrency = limits.task_concurrency
         self._is_paused = False
-        self._requests: dict[int, _Request] = {}
+        self._requests: dict[int, RequestState] = {}
         self._providers: dict[str, Provider] = {}
-        self._ready: list[int] = []
+        self._turns = Turns()
         self._backoff_ends: list[tuple[float, int]] = []
-        self._tokens_due: list[tuple[float, str]] = []
         self._running: dict[tuple[int, int, int], Reservation] = {}
-        self._own_waiters: set[int] = set()
 
     # Requests
 
@@ -150,13 +104,14 @@ class Admission:
         if request in self._requests:
             raise Misuse(f"request {request} was opened before")
         money = self._money_of(request, budget) if spends else None
-        self._requests[request] = _Request(
+        state = self._requests[request] = RequestState(
             request,
             self._provider(provider),
             queue_of(k, overlap=overlap),
             money,
             opens_environment=opens_environment,
         )
+        self._turns.add(state)
 
     def add_tasks(
         self, request: int, tasks: int, now: float, *, attempts_of: AttemptsOf | None = None
@@ -187,14 +142,14 @@ class Admission:
         state = self._requests[request]
         state.is_closed = True
         left = state.queue.drain()
-        self._stop_waiting(state)
+        self._lose(state)
         return left
 
     def drop_attempts(self, request: int, task: int) -> list[int]:
         """Take out the attempts of a task that do not run now, those awaiting a retry included."""
         state = self._requests[request]
         dropped = state.queue.drop_task(task)
-        self._stop_waiting(state)
+        self._lose(state)
         return dropped
 
     # Executions
@@ -203,17 +158,16 @@ class Admission:
         """The execution to start now, its claims taken; None where nothing can start."""
         if self._is_paused or len(self._running) >= self._task_concurrency:
             return None
-        if self._backoff_ends or self._tokens_due:
-            self._advance(now)
-        while self._ready:
-            state = self._requests[self._ready[0]]
+        self._advance(now)
+        turns = self._turns
+        while (state := turns.first()) is not None:
             if not state.queue.has_next():
-                self._leave(state, None)
-                continue
-            missing = self._missing(state, now)
-            if missing is None:
+                turns.end_first(None)
+                self._update_need(state)
+            elif (missing := self._missing(state, now)) is not None:
+                turns.end_first(missing)
+            else:
                 return self._start(state, now)
-            self._leave(state, missing)
         return None
 
     def finish(
@@ -272,9 +226,9 @@ class Admission:
             return None
         while self._backoff_ends and not self._is_due_then(*self._backoff_ends[0]):
             heappop(self._backoff_ends)
-        while self._tokens_due and not self._is_token_awaited(*self._tokens_due[0]):
-            heappop(self._tokens_due)
-        times = [heap[0][0] for heap in (self._backoff_ends, self._tokens_due) if heap]
+        token_at = self._turns.next_token_at()
+        times = [] if token_at is None else [token_at]
+        times += (at for at, _ in self._backoff_ends[:1])
         return max(now, min(times)) if times else None
 
     def skipped_by_budget(self) -> list[int]:
@@ -285,8 +239,10 @@ class Admission:
         costs may lower its estimate.
         """
         firsts = (self._usd.waiting.first(), self._tokens.waiting.first())
-        waiting = self._own_waiters.union(first for first in firsts if first is not None)
-        return sorted(index for index in waiting if self._is_hopeless(index))
+        waiting = self._turns.waiting_for_themselves.union(
+            first for first in firsts if first is not None
+        )
+        return sorted(index for index in waiting if self._requests[index].is_hopeless)
 
     def pending(self, request: int) -> int:
         """Attempts that neither run nor are over; 0 before the tasks are loaded."""
@@ -301,14 +257,8 @@ class Admission:
 
         As of the last decision: a resource, `task concurrency`, `backoff`, or `paused`.
         """
-        state = self._requests[request]
-        if state.queue.pending == 0:
-            return None
-        if self._is_paused:
-            return _PAUSED
-        if not state.queue.has_next():
-            return "backoff" if state.queue.next_ready_at() is not None else "another attempt"
-        return state.waits_on.name if state.waits_on else _TASK_CONCURRENCY
+        lacks = self._requests[request].lacks
+        return "paused" if self._is_paused and lacks else lacks
 
     # Controls
 
@@ -321,7 +271,7 @@ class Admission:
         """Change a provider's limit, 0 for none; what runs above it goes on."""
         state = self._provider(provider)
         state.limit = limit
-        self._wake_provider(state)
+        self._turns.wake_for_slots(state)
 
     def pause(self) -> None:
         """Start nothing until `resume`."""
@@ -333,7 +283,7 @@ class Admission:
 
     # The decision
 
-    def _missing(self, state: _Request, now: float) -> WaitList | None:
+    def _missing(self, state: RequestState, now: float) -> WaitList | None:
         """The first thing that the next execution of a request lacks."""
         provider = state.provider
         if provider.is_full:
@@ -344,19 +294,19 @@ class Admission:
             return state.money.blocked_on(state.index)
         return None
 
-    def _start(self, state: _Request, now: float) -> Start:
+    def _start(self, state: RequestState, now: float) -> Start:
         queued = state.queue.take()
         provider = state.provider
         provider.running += 1
         state.running += 1
         if state.opens_environment and provider.interval_s:
             provider.take_token(now)
-            self._expect_token(provider)
+            self._turns.expect_token(provider)
         reservation = NO_RESERVATION
         if state.money is not None:
             reservation = state.money.reserve()
             self._update_need(state)
-        self._wake_provider(provider)
+        self._turns.wake_for_slots(provider)
         self._running[state.index, queued.task, queued.attempt] = reservation
         return Start(
             state.index,
@@ -368,54 +318,16 @@ class Admission:
             reservation.tokens,
         )
 
-    def _enter(self, state: _Request) -> None:
-        """Have a request looked at, unless what it waits for is still missing."""
+    def _enter(self, state: RequestState) -> None:
         if state.queue.has_next():
             self._update_need(state)
-            if not state.is_ready and state.waits_on is None:
-                state.is_ready = True
-                heappush(self._ready, state.index)
+            self._turns.enter(state)
 
-    def _leave(self, state: _Request, missing: WaitList | None) -> None:
-        """Take the first of the ready away; hand on what woke it and it could not use."""
-        heappop(self._ready)
-        state.is_ready = False
-        state.waits_on = missing
-        woken_by, state.woken_by = state.woken_by, None
-        if missing is None:
-            self._update_need(state)
-        else:
-            missing.add(state.index)
-            if missing is state.provider.pacing:
-                self._expect_token(state.provider)
-            elif state.money is not None and missing is state.money.own:
-                self._own_waiters.add(state.index)
-        if woken_by not in (None, missing, state.provider.slots):
-            self._wake_first(woken_by)
-        self._wake_provider(state.provider)
-
-    def _stop_waiting(self, state: _Request) -> None:
-        """Let a request that lost its next execution hold nothing back."""
+    def _lose(self, state: RequestState) -> None:
+        """Let a request that may have lost its next execution hold nothing back."""
         self._update_need(state)
-        waited_on = state.waits_on
-        if waited_on is not None and not state.queue.has_next():
-            waited_on.remove(state.index)
-            self._own_waiters.discard(state.index)
-            state.waits_on = None
-            self._wake_first(waited_on)
-
-    def _wake_first(self, waiting: WaitList) -> None:
-        """Have the earliest request that waits here looked at again."""
-        if waiting:
-            state = self._requests[waiting.pop()]
-            self._own_waiters.discard(state.index)
-            state.waits_on, state.woken_by = None, waiting
-            state.is_ready = True
-            heappush(self._ready, state.index)
-
-    def _wake_provider(self, provider: Provider) -> None:
-        if provider.slots and not provider.is_full:
-            self._wake_first(provider.slots)
+        if not state.queue.has_next():
+            self._turns.stop_waiting(state)
 
     # Money
 
@@ -429,7 +341,7 @@ class Admission:
             pool.ahead.grow(request + 1)
         return RequestMoney(f"request {request}", budget, self._usd, self._tokens)
 
-    def _update_need(self, state: _Request) -> None:
+    def _update_need(self, state: RequestState) -> None:
         """Promise a request what its next execution needs, or take the promise back."""
         money = state.money
         if money is None:
@@ -439,27 +351,18 @@ class Admission:
             promised = pool.ahead[state.index]
             pool.ahead.set(state.index, need if waits else 0)
             if promised > pool.ahead[state.index]:
-                self._wake_first(pool.waiting)
-
-    def _is_hopeless(self, index: int) -> bool:
-        state = self._requests[index]
-        return (
-            state.money is not None
-            and state.running == 0
-            and state.queue.pending > 0
-            and state.money.is_hopeless
-        )
+                self._turns.wake_first(pool.waiting)
 
     # Giving back
 
-    def _release(self, start: Start) -> _Request:
+    def _release(self, start: Start) -> RequestState:
         key = (start.request, start.task, start.attempt)
         if key not in self._running:
             raise Misuse(f"{start} does not run")
         return self._requests[start.request]
 
     def _give_back(
-        self, state: _Request, start: Start, spent_usd: float | None, spent_tokens: int | None
+        self, state: RequestState, start: Start, spent_usd: float | None, spent_tokens: int | None
     ) -> None:
         reservation = self._running.pop((start.request, start.task, start.attempt))
         state.running -= 1
@@ -468,10 +371,10 @@ class Admission:
         if state.money is not None:
             state.money.settle(reservation, spent_usd, spent_tokens)
             self._update_need(state)
-            self._wake_first(self._usd.waiting)
-            self._wake_first(self._tokens.waiting)
-            self._wake_first(state.money.own)
-        self._wake_provider(state.provider)
+            self._turns.wake_first(self._usd.waiting)
+            self._turns.wake_first(self._tokens.waiting)
+            self._turns.wake_first(state.money.own)
+        self._turns.wake_for_slots(state.provider)
         self._enter(state)
 
     # Time
@@ -481,23 +384,11 @@ class Admission:
             state = self._requests[heappop(self._backoff_ends)[1]]
             state.queue.advance(now)
             self._enter(state)
-        while self._tokens_due and self._tokens_due[0][0] <= now:
-            provider = self._providers[heappop(self._tokens_due)[1]]
-            if now >= provider.next_open:
-                self._wake_first(provider.pacing)
-
-    def _expect_token(self, provider: Provider) -> None:
-        """Have the first who waits for a creation token woken when it comes."""
-        if provider.pacing:
-            heappush(self._tokens_due, (provider.next_open, provider.name))
+        self._turns.take_tokens(now)
 
     def _is_due_then(self, ready_at: float, request: int) -> bool:
         first = self._requests[request].queue.next_ready_at()
         return first is not None and first <= ready_at
-
-    def _is_token_awaited(self, at: float, provider: str) -> bool:
-        state = self._providers[provider]
-        return bool(state.pacing) and at >= state.next_open
 
     def _provider(self, name: str) -> Provider:
         provider = self._providers.get(name)
@@ -513,7 +404,3 @@ class Admission:
 def _at_least_one(task_concurrency: int) -> None:
     if task_concurrency < 1:
         raise ValueError(f"task concurrency must be at least 1, not {task_concurrency}")
-
-
-def _nano(usd: float | None) -> int | None:
-    return None if usd is None else round(usd * 1_000_000_000)
