@@ -268,7 +268,9 @@ def test_a_metric_that_is_not_finite_is_refused_with_its_name(tmp_path: Path) ->
 def test_a_trivial_attempt_takes_less_than_a_kibibyte_of_disk(tmp_path: Path) -> None:
     def act(journal: Journal, _folder: RunFolder) -> None:
         for number in range(100):
-            journal.event("started", task=f"task-{number}", attempt=1, execution=1, token="t" * 30)
+            journal.event(
+                "started", task_id=f"task-{number}", attempt=1, execution=1, token="t" * 30
+            )
             journal.record(a_record(f"task-{number}"))
         journal.flush()
 
