@@ -6,9 +6,7 @@ import asyncio
 import logging
 from typing import Any
 
-import click
-import orjson
-
+from steelyard.cli.output import print_json, say, table_lines
 from steelyard.cli.progress import Renderer, make_renderer
 from steelyard.config.redaction import RedactingFormatter, Redactor
 from steelyard.config.resolve import Resolution
@@ -34,7 +32,7 @@ def execute(resolution: Resolution, *, as_json: bool) -> int:
         renderer.close()
         logging.getLogger("steelyard").removeHandler(handler)
     if as_json:
-        click.echo(orjson.dumps(result_json(result), option=orjson.OPT_INDENT_2).decode())
+        print_json(prepared.redactor.tree(result_json(result)))
     elif runtime.progress != "none":
         print_result(result)
     return result.exit_status
@@ -67,23 +65,23 @@ def _request_json(request: RequestResult) -> dict[str, Any]:
 
 def print_result(result: LaunchResult) -> None:
     """Print the final table: every figure with how sure it is, and where the rest lies."""
-    from steelyard.cli.output import print_table
     from steelyard.results.summary import TABLE_COLUMNS, request_table
 
     for request in result.requests:
-        click.echo()
-        click.echo(f"{request.name}: {request.outcome}")
+        say()
+        say(f"{request.name}: {request.outcome}")
         if request.reason:
-            click.echo(f"  {request.reason}")
+            say(f"  {request.reason}")
         if request.metrics is not None:
-            print_table(TABLE_COLUMNS, request_table(request.metrics))
+            for line in table_lines(TABLE_COLUMNS, request_table(dict(request.metrics))):
+                say(f"  {line}")
         ended = ", ".join(
             f"{count} {outcome}" for outcome, count in request.counts.items() if count
         )
-        click.echo(f"  attempts: {ended or 'none'} (of {request.planned})")
-        click.echo(f"  {request.run_dir}")
-    click.echo()
-    click.echo(f"{result.outcome} in {result.elapsed_s:.1f} s")
+        say(f"  attempts: {ended or 'none'} (of {request.planned})")
+        say(f"  {request.run_dir}")
+    say()
+    say(f"{result.outcome} in {result.elapsed_s:.1f} s")
 
 
 class _ToRenderer(logging.Handler):

@@ -27,6 +27,13 @@ COMMANDS: Final[Mapping[str, CommandRow]] = MappingProxyType(
         "launch": CommandRow("steelyard.cli.launch:launch", "Run an orchestration file."),
         "list": CommandRow("steelyard.cli.list:list_components", "List known components."),
         "config": CommandRow("steelyard.cli.config:config", "Show, explain or check settings."),
+        "summary": CommandRow(
+            "steelyard.cli.summary:summary", "Rebuild and print a run's summary."
+        ),
+        "explain-reuse": CommandRow(
+            "steelyard.cli.explain_reuse:explain_reuse",
+            "Say what a run would take from another, and why.",
+        ),
         "pack": CommandRow("steelyard.cli.pack:pack", "Write, check and look at packs."),
         "schema": CommandRow("steelyard.cli.schema:schema", "Print a file format's JSON Schema."),
         "mock-model": CommandRow(

@@ -238,10 +238,11 @@ class Admission:
         held back may start. A request with something running is not among them, since what that
         costs may lower its estimate.
         """
-        firsts = (self._usd.waiting.first(), self._tokens.waiting.first())
-        waiting = self._turns.waiting_for_themselves.union(
-            first for first in firsts if first is not None
-        )
+        waiting = set(self._turns.waiting_for_themselves)
+        for pool in (self._usd, self._tokens):
+            first = pool.waiting.first()
+            if first is not None:
+                waiting.add(first)
         return sorted(index for index in waiting if self._requests[index].is_hopeless)
 
     def pending(self, request: int) -> int:

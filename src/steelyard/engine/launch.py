@@ -48,7 +48,8 @@ def prepare(resolution: Resolution, *, clock: Clock | None = None) -> Prepared:
     plan = make_plan(resolution, clock=clock, maker=maker)
     if plan.lacking:
         raise BadInput.of(plan.lacking)
-    return Prepared(plan, maker, Redactor(secrets), clock)
+    secret_env = resolution.orchestration.runtime.secret_env
+    return Prepared(plan, maker, Redactor(secrets, secret_env=secret_env), clock)
 
 
 async def launch(

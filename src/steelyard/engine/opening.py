@@ -66,16 +66,20 @@ def _reuse(plan: RequestPlan, own_run_id: str) -> tuple[ReuseSource | None, str 
     runtime = plan.request.runtime
     if not (runtime.reuse or runtime.reuse_run_id):
         return None, None
-    attempts = plan.request.execution.attempts
-    shape = PlanShape(plan.info.id, attempts.k, attempts.strategy, plan.early_stop)
     choice = choose_source(
-        plan.paths.namespace_dir, shape, runtime.reuse_run_id, exclude=own_run_id
+        plan.paths.namespace_dir, plan_shape(plan), runtime.reuse_run_id, exclude=own_run_id
     )
     passed = "".join(f"; passed over {run_id}: {why}" for run_id, why in choice.passed_over)
     if choice.taken is None:
         return None, f"nothing to reuse, starting fresh{passed}"
     source = ReuseSource(plan.paths.namespace_dir / choice.taken, limits=fired_limits(plan.request))
     return source, f"reusing {choice.taken}{passed}"
+
+
+def plan_shape(plan: RequestPlan) -> PlanShape:
+    """What a run must have in common with this request to be reused by it."""
+    attempts = plan.request.execution.attempts
+    return PlanShape(plan.info.id, attempts.k, attempts.strategy, plan.early_stop)
 
 
 class NoTasks(BadInput):

@@ -1,0 +1,73 @@
+"""`steelyard explain-reuse RUN --with FILE`: what would be reused, and why; nothing is run."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import click
+
+from steelyard.cli.options import config_option, output_options
+from steelyard.cli.output import print_json, say, table_lines
+
+
+@click.command("explain-reuse")
+@click.argument("run_dir", metavar="RUN", type=click.Path(path_type=Path))
+@click.option(
+    "--with",
+    "file",
+    metavar="FILE",
+    required=True,
+    type=click.Path(path_type=Path),
+    help="The orchestration that would reuse it.",
+)
+@click.option("--request", metavar="NAME", help="Which of its requests; the run's own by default.")
+@click.option("--all", "show_all", is_flag=True, help="A line for every attempt.")
+@config_option
+@output_options
+def explain_reuse(
+    run_dir: Path,
+    file: Path,
+    request: str | None,
+    show_all: bool,
+    config_files: tuple[Path, ...],
+    as_json: bool,
+    debug: bool,
+) -> int:
+    """Compare a finished RUN with a request, field by field and attempt by attempt."""
+    from steelyard.components.known import REGISTRY
+    from steelyard.config.redaction import Redactor
+    from steelyard.config.resolve import resolve_orchestration
+    from steelyard.engine.explain import explain
+
+    resolution = resolve_orchestration(file, config_files=config_files, components=REGISTRY)
+    redactor = Redactor(resolution.secrets, secret_env=resolution.orchestration.runtime.secret_env)
+    found = redactor.tree(explain(run_dir, resolution, request))
+    if as_json:
+        print_json(found)
+        return 0
+    _print(found, show_all)
+    return 0
+
+
+def _print(found: dict[str, Any], show_all: bool) -> None:
+    say(f"{found['request']} with what {found['source']} holds")
+    if found["incompatible"]:
+        say(f"  not a source: {found['incompatible']}")
+    for side in ("generation", "evaluation"):
+        changes = found["differences"][side]
+        if not changes:
+            say(f"  {side}: the same settings")
+        for change in changes:
+            say(f"  {side}: {change['field']} was {change['was']!r}, is {change['is']!r}")
+    say()
+    counts = Counter((row["decision"], row["reason"]) for row in found["attempts"])
+    rows = [(count, kind, reason) for (kind, reason), count in counts.most_common()]
+    for line in table_lines(("attempts", "decision", "reason"), rows):
+        say(line)
+    if show_all:
+        say()
+        each = [(r["task_id"], r["attempt"], r["decision"], r["reason"]) for r in found["attempts"]]
+        for line in table_lines(("task", "attempt", "decision", "reason"), each):
+            say(line)
