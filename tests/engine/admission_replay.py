@@ -203,6 +203,7 @@ class Replay:
         assert model is None or (real is not None and real <= model), (
             f"at {self.now} the wake-up is {real}, but at {model} something can start"
         )
+        assert real is None or real > self.now, "a wake-up that is due already would spin"
         times = [end for end, _ in self.running.values()]
         times += [at for at in self._scheduled() if at > self.now]
         times += [at for at in (real, model) if at is not None and at > self.now]

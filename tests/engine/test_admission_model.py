@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+from pathlib import Path
 from random import Random
 
 from hypothesis import given, settings
@@ -11,10 +13,20 @@ from steelyard.engine.admission import Admission, BudgetLimits, Limits, Start
 from tests.engine.admission_replay import Replay, Workload, workloads
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=250, deadline=None)
 @given(workloads())
 def test_admission_decides_as_its_model_on_any_workload(workload: Workload) -> None:
     Replay(workload).run()
+
+
+def test_the_model_shares_no_code_with_what_it_judges() -> None:
+    tree = ast.parse(Path(__file__).with_name("admission_model.py").read_text())
+    imports = [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
+    assert {getattr(node, "module", None) for node in imports} == {
+        "__future__",
+        "dataclasses",
+        "fractions",
+    }
 
 
 LONGEST_S = 4

@@ -162,4 +162,4 @@ def test_the_model_tells_a_wrong_admission_from_the_right_one(mutation: type[Adm
 
 
 def test_the_right_admission_passes_on_the_same_draws() -> None:
-    property_of(Admission, examples=300)()
+    property_of(Admission, examples=150)()
