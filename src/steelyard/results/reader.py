@@ -257,11 +257,14 @@ class RunReader:
                 kind = event.get("kind")
                 if kind == EventKind.STARTED:
                     flight = _flight(event)
-                    key = attempt_key(flight.task_id, flight.attempt) if flight else b""
-                    if flight is not None and key not in index:
+                    if flight is None:
+                        self._warn(f"events.jsonl: event {event.get('seq')} names no attempt")
+                        continue
+                    key = attempt_key(flight.task_id, flight.attempt)
+                    if key not in index:
                         started[key] = flight
                 elif kind == EventKind.PLANNED:
-                    planned = int(event.get("tasks", 0)) * int(event.get("k", 1))
+                    planned = _planned(event)
                 elif kind == EventKind.FINISHED:
                     finished = event
         except OSError as error:
@@ -288,6 +291,11 @@ class RunReader:
 
     def _warn(self, message: str) -> None:
         self._warnings[message] = None
+
+
+def _planned(event: Mapping[str, Any]) -> int:
+    tasks, k = event.get("tasks"), event.get("k", 1)
+    return tasks * k if isinstance(tasks, int) and isinstance(k, int) else 0
 
 
 def _flight(event: Mapping[str, Any]) -> InFlight | None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, Final
 
 from steelyard.components.issues import Issue, Outcome
@@ -76,52 +77,14 @@ def record_from_json(data: Mapping[str, Any]) -> AttemptRecord:
     try:
         if data["schema"] != ATTEMPT_SCHEMA:
             raise ValueError(f"is {data['schema']!r}, not {ATTEMPT_SCHEMA!r}")
-        field = "timing"
-        timing = data["timing"]
-        times = {name: float(timing[name]) for name in _TIMES}
-        field = "metrics"
-        metrics = {str(name): _metric(value) for name, value in data["metrics"].items()}
-        field = "trust"
-        trust = None if data["trust"] is None else Trust(data["trust"])
-        field = "usage"
-        usage = Usage.from_json(data["usage"])
-        field = "issues"
-        issues = tuple(Issue.from_json(issue) for issue in data["issues"])
-        field = "outcome"
-        outcome = Outcome(data["outcome"])
-        field = "attempt"
-        attempt = _count(data["attempt"], 1)
-        field = "the other fields"
-        return AttemptRecord(
-            task_id=_text(data["task_id"]),
-            attempt=attempt,
-            outcome=outcome,
-            metrics=metrics,
-            answer=_optional_text(data["answer"]),
-            answer_file=_optional_text(data["answer_file"]),
-            issues=issues,
-            executions=_count(data["executions"], 0),
-            usage=usage,
-            timing=Timing(
-                **times,
-                started_at=_optional_text(timing["started_at"]),
-                finished_at=_optional_text(timing["finished_at"]),
-            ),
-            trust=trust,
-            environment=_optional_mapping(data["environment"]),
-            trajectory=_optional_mapping(data["trajectory"]),
-            artifacts=tuple(_mapping(artifact) for artifact in data["artifacts"]),
-            details=_mapping(data["details"]),
-            generation=_optional_text(data["generation"]),
-            evaluation=_optional_text(data["evaluation"]),
-            category=_optional_text(data["category"]),
-            cluster=_optional_text(data["cluster"]),
-            reused_from=_optional_mapping(data["reused_from"]),
-        )
+        fields: dict[str, Any] = {}
+        for field, read in _READERS.items():
+            fields[field] = read(data[field])
     except KeyError as error:
         raise MalformedRecord(f"the record has no field {error.args[0]!r} ({field})") from error
     except (ValueError, TypeError, AttributeError) as error:
         raise MalformedRecord(f"the record's {field}: {error}") from error
+    return AttemptRecord(**fields)
 
 
 def _metric(value: Any) -> float | bool:
@@ -154,3 +117,42 @@ def _mapping(value: Any) -> Mapping[str, Any]:
 
 def _optional_mapping(value: Any) -> Mapping[str, Any] | None:
     return None if value is None else _mapping(value)
+
+
+def _metrics(value: Any) -> Mapping[str, float | bool]:
+    return {str(name): _metric(number) for name, number in value.items()}
+
+
+def _timing(value: Any) -> Timing:
+    return Timing(
+        **{name: float(value[name]) for name in _TIMES},
+        started_at=_optional_text(value["started_at"]),
+        finished_at=_optional_text(value["finished_at"]),
+    )
+
+
+_READERS: Final[Mapping[str, Callable[[Any], Any]]] = MappingProxyType(
+    {
+        "task_id": _text,
+        "attempt": lambda value: _count(value, 1),
+        "outcome": Outcome,
+        "metrics": _metrics,
+        "answer": _optional_text,
+        "answer_file": _optional_text,
+        "issues": lambda value: tuple(map(Issue.from_json, value)),
+        "executions": lambda value: _count(value, 0),
+        "usage": Usage.from_json,
+        "timing": _timing,
+        "trust": lambda value: None if value is None else Trust(value),
+        "environment": _optional_mapping,
+        "trajectory": _optional_mapping,
+        "artifacts": lambda value: tuple(map(_mapping, value)),
+        "details": _mapping,
+        "generation": _optional_text,
+        "evaluation": _optional_text,
+        "category": _optional_text,
+        "cluster": _optional_text,
+        "reused_from": _optional_mapping,
+    }
+)
+"""How each field is read; a test compares them with those of `AttemptRecord`."""

@@ -8,10 +8,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final
 
+from steelyard.components.clock import utc_text
 from steelyard.components.issues import Issue, IssueCode, Outcome, Severity
 from steelyard.config.errors import BadInput
 from steelyard.config.schema.request import Request
@@ -267,7 +269,8 @@ def _age_key(root: Path) -> tuple[str, int, str]:
     try:
         created = str(read_run_document(root).get("created_at", ""))
     except BadInput:
-        created = ""
+        # The folder's own time, so that a broken run is named among those passed over.
+        created = utc_text(datetime.fromtimestamp(root.stat().st_mtime, UTC))
     base, _, number = root.name.partition("-")
     return created, int(number) if number.isdecimal() else 1, base
 
