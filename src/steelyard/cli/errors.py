@@ -34,6 +34,9 @@ def run_guarded(arguments: Sequence[str]) -> int:
     """Run the command line and turn whatever it raises into an exit status."""
     import click
 
+    global _log_file
+    _log_file = None
+    redact_with(str)
     for stream in (sys.stdout, sys.stderr):
         # Unencodable text is written as escapes: a table must not die of a terminal's locale.
         reconfigure = getattr(stream, "reconfigure", None)

@@ -8,6 +8,7 @@ import textwrap
 import types
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from itertools import pairwise
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
@@ -58,6 +59,7 @@ def field_meanings(model: type[BaseModel]) -> dict[str, str]:
     return meanings
 
 
+@cache
 def _meanings_in_source(model: type[BaseModel]) -> dict[str, str]:
     tree = ast.parse(textwrap.dedent(inspect.getsource(model)))
     found = tree.body[0]

@@ -9,9 +9,9 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
-from pydantic_core import core_schema
+from pydantic_core import SchemaSerializer, core_schema
 
 from steelyard.config.errors import Fault
 
@@ -41,17 +41,31 @@ class SecretRef:
 
     ref: str
 
+    __pydantic_serializer__: ClassVar[Any]
+
     def as_json(self) -> dict[str, str]:
         """Give the serialisable form, `{"$secret": "env:NAME"}`."""
         return {MARKER: self.ref}
 
     @classmethod
     def __get_pydantic_core_schema__(cls, _source: Any, _handler: Any) -> core_schema.CoreSchema:
-        return core_schema.is_instance_schema(cls)
+        return core_schema.is_instance_schema(cls, serialization=_SERIALIZATION)
 
     @classmethod
     def __get_pydantic_json_schema__(cls, _schema: Any, _handler: Any) -> dict[str, Any]:
         return {"type": "string", "writeOnly": True, "description": "a secret, best as ${NAME}"}
+
+
+def _serialized(secret: SecretRef, info: Any) -> Any:
+    return secret if info.mode == "python" else secret.as_json()
+
+
+# Without it `model_dump` would take a reference in an untyped tree for a dataclass and write
+# `{"ref": …}`, which nothing reads back.
+_SERIALIZATION = core_schema.plain_serializer_function_ser_schema(_serialized, info_arg=True)
+SecretRef.__pydantic_serializer__ = SchemaSerializer(
+    core_schema.is_instance_schema(SecretRef, serialization=_SERIALIZATION)
+)
 
 
 class SecretStore:

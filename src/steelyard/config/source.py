@@ -267,8 +267,11 @@ class _Reader:
             raise _too_deep(self._file)
         if id(found) in self._open:
             raise Malformed("an alias that contains itself", where=where)
-        origin = Origin(self._layer, where, key)
         kind = found.id
+        if kind == "scalar" and found.value == "" and found.style is None and key is not None:
+            # Nothing is written: YAML's mark is wherever the next token stands.
+            where = Where(self._file, *key, where.field)
+        origin = Origin(self._layer, where, key)
         if kind == "scalar":
             return Node(self._scalar(found, where), origin)
         self._open.add(id(found))

@@ -133,7 +133,13 @@ def problems_of(
         path, rest = _located(root, (*prefix, *detail["loc"]))
         missing = detail["type"] in ("missing", "extra_forbidden")
         grouped.setdefault((*path, *rest[-1:]) if missing and rest else path, []).append(detail)
-    return [_problem(path, group, root, model, prefix) for path, group in grouped.items()]
+    # A union reports every member: where one got as far as a field inside, the others are noise.
+    shallow = {path[:end] for path in grouped for end in range(len(path))}
+    return [
+        _problem(path, group, root, model, prefix)
+        for path, group in grouped.items()
+        if path not in shallow or any(detail["type"] == "missing" for detail in group)
+    ]
 
 
 def _located(root: Node, loc: Sequence[str | int]) -> tuple[FieldPath, FieldPath]:
