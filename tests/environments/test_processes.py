@@ -1,0 +1,135 @@
+"""Programs are started few at a time, read within bounds and never leave descriptors behind."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from steelyard.environments import processes
+from steelyard.environments.processes import Command, Ended, ProgramNotStarted, run
+
+ENV = {"PATH": os.environ["PATH"]}
+
+
+def command(*argv: str, stdin: bytes = b"") -> Command:
+    return Command(argv, ENV, "/", stdin)
+
+
+def open_descriptors() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+@pytest.mark.integration
+def test_at_most_eight_programs_start_at_once() -> None:
+    starting = 0
+    most = 0
+
+    async def on_start(_process: processes.Process) -> None:
+        nonlocal starting, most
+        starting += 1
+        most = max(most, starting)
+        await asyncio.sleep(0.01)
+        starting -= 1
+
+    async def go() -> None:
+        await asyncio.gather(
+            *(run(command("true"), max_output_bytes=10, on_start=on_start) for _ in range(40))
+        )
+
+    asyncio.run(go())
+    assert most == processes.MAX_STARTS
+
+
+@pytest.mark.integration
+def test_the_deadline_starts_when_the_program_has_started() -> None:
+    async def slow_start(_process: processes.Process) -> None:
+        await asyncio.sleep(0.5)
+
+    ended = asyncio.run(
+        run(command("true"), timeout_s=0.4, max_output_bytes=10, on_start=slow_start)
+    )
+    assert not ended.timed_out
+
+
+@pytest.mark.integration
+def test_a_failed_start_leaves_no_process_and_no_descriptor() -> None:
+    before = 0
+
+    async def failing(_process: processes.Process) -> None:
+        raise OSError("no limits here")
+
+    async def go() -> None:
+        nonlocal before
+        before = open_descriptors()
+        running: set[processes.Process] = set()
+        with pytest.raises(OSError, match="no limits here"):
+            await run(
+                command("sleep", "600"), max_output_bytes=10, on_start=failing, running=running
+            )
+        with pytest.raises(ProgramNotStarted):
+            await run(command("no-such-program"), max_output_bytes=10)
+        assert not running
+        assert open_descriptors() == before
+
+    asyncio.run(go())
+
+
+@pytest.mark.integration
+def test_no_thread_is_started_for_a_program() -> None:
+    async def go() -> int:
+        jobs = [run(command("sleep", "0.2"), max_output_bytes=10) for _ in range(8)]
+        waiting = asyncio.gather(*jobs)
+        await asyncio.sleep(0.1)
+        count = threading.active_count()
+        await waiting
+        return count
+
+    assert asyncio.run(go()) == threading.active_count()
+
+
+@pytest.mark.integration
+def test_a_pipe_that_another_process_holds_does_not_delay_the_result() -> None:
+    # The holder left its process group, and nobody ends it here: the read must end all the same.
+    script = (
+        "import subprocess\nprint(subprocess.Popen(['sleep', '600'], start_new_session=True).pid)"
+    )
+
+    async def go() -> Ended:
+        async with asyncio.timeout(60):
+            return await run(command(sys.executable, "-c", script), max_output_bytes=100)
+
+    ended = asyncio.run(go())
+    os.kill(int(ended.stdout), 9)
+    assert ended.returncode == 0
+
+
+@pytest.mark.integration
+def test_a_watch_ends_the_program_and_says_why() -> None:
+    async def watch() -> str | None:
+        return "disk"
+
+    ended = asyncio.run(
+        run(command("sleep", "600"), max_output_bytes=10, watch=watch, watch_every_s=0.01)
+    )
+    assert (ended.stopped_by, ended.timed_out, ended.returncode) == ("disk", False, -9)
+
+
+@pytest.mark.integration
+def test_the_loop_stays_free_while_a_program_floods_its_output() -> None:
+    async def go() -> tuple[Ended, int]:
+        turns = 0
+        flood = asyncio.ensure_future(run(command("yes"), timeout_s=0.5, max_output_bytes=1000))
+        while not flood.done():
+            await asyncio.sleep(0)
+            turns += 1
+        return await flood, turns
+
+    ended, turns = asyncio.run(go())
+    assert ended.truncated
+    assert len(ended.stdout) == 1000
+    assert turns > 20
