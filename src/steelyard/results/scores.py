@@ -14,6 +14,7 @@ from steelyard.stats.estimators import avg_at_k, pass_at_k, pass_hat_k
 from steelyard.stats.intervals import Interval, t_interval, wilson
 
 LEVEL: Final = 0.95
+_DIGITS: Final = 12
 
 TOO_FEW: Final = "n too small for an interval"
 NO_VARIANCE: Final = "no interval: every task has the same value"
@@ -120,15 +121,20 @@ def _estimate(
     note: str | None,
 ) -> dict[str, Any]:
     return {
-        "value": value,
-        "standard_error": error,
-        "interval": None if interval is None else list(interval),
+        "value": _rounded(value),
+        "standard_error": _rounded(error),
+        "interval": None if interval is None else [round(end, _DIGITS) for end in interval],
         "interval_method": method,
         "level": LEVEL,
         "tasks": tasks,
         "clusters": clusters,
         "note": note,
     }
+
+
+def _rounded(value: float | None) -> float | None:
+    """Cut what differs between builds of SciPy, so that files are the same everywhere."""
+    return None if value is None else round(value, _DIGITS)
 
 
 def _estimators(tally: RunTally, spec: MetricSpec) -> list[_Estimator]:

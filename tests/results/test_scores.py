@@ -1,0 +1,275 @@
+"""Scores: what is official, what a missing attempt does, and how sure each figure is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats as scipy_stats
+
+from steelyard.components.benchmark import MetricSpec, binary, scalar
+from steelyard.components.issues import Outcome
+from steelyard.results.records import AttemptRecord
+from steelyard.results.scores import NO_VARIANCE, NOTHING, TOO_FEW, scores
+from steelyard.results.tallies import Tallier, metric_specs
+from steelyard.stats.intervals import wilson
+
+FATAL = Outcome.FAILED_FATAL
+ERROR = Outcome.FAILED_ERROR
+SKIPPED = Outcome.SKIPPED_PASSED
+
+
+def run(
+    attempts: Sequence[Sequence[float | bool | Outcome]],
+    *,
+    spec: MetricSpec | None = None,
+    k: int = 1,
+    strategy: str = "avg",
+    early_stop: bool | None = None,
+    planned_tasks: int | None = None,
+    categories: Sequence[str] | None = None,
+    clusters: Sequence[str] | None = None,
+) -> dict[str, dict[str, Any]]:
+    """Score tasks, each a list of values or outcomes; give the scores by estimator."""
+    spec = spec or binary("m")
+    tallier = Tallier([spec])
+    for task, values in enumerate(attempts):
+        for attempt, value in enumerate(values):
+            is_outcome = isinstance(value, Outcome)
+            tallier.add(
+                AttemptRecord(
+                    f"t{task}",
+                    attempt + 1,
+                    value if isinstance(value, Outcome) else Outcome.SCORED,
+                    metrics={} if is_outcome else {spec.name: value},  # type: ignore[dict-item]
+                    category=categories[task] if categories else None,
+                    cluster=clusters[task] if clusters else None,
+                )
+            )
+    tasks = len(attempts) if planned_tasks is None else planned_tasks
+    tally = tallier.result(
+        primary=spec.name,
+        plan={"k": k, "strategy": strategy, "early_stop": early_stop},
+        planned_attempts=tasks * k,
+    )
+    return {score["estimator"]: score for score in scores(tally)}
+
+
+def test_one_binary_attempt_a_task_has_wilsons_interval() -> None:
+    score = run([[True]] * 8 + [[False]] * 2)["avg@1"]
+    assert score["official"] == 0.8
+    assert score["reference"] is None
+    assert score["estimate"]["interval"] == pytest.approx(wilson(8, 10))
+    assert score["estimate"]["interval_method"] == "wilson"
+    assert score["bounds"] == [0.8, 0.8]
+    assert score["failures_as_zero"] == 0.8
+    assert score["coverage"]["fraction"] == 1.0
+
+
+def test_means_of_several_attempts_have_a_t_interval_over_tasks() -> None:
+    score = run([[True, True], [True, False], [False, False], [True, True]], k=2)["avg@2"]
+    means = [1.0, 0.5, 0.0, 1.0]
+    expected = scipy_stats.ttest_1samp(means, 0).confidence_interval(0.95)
+    assert score["official"] == 0.625
+    assert score["estimate"]["interval_method"] == "t"
+    assert score["estimate"]["standard_error"] == pytest.approx(scipy_stats.sem(means))
+    assert score["estimate"]["interval"] == pytest.approx([max(0.0, expected.low), 1.0])
+
+
+def test_an_interval_ends_at_the_bounds_of_its_metric_and_no_sooner() -> None:
+    free = run([[0.9], [1.0], [0.2]], spec=scalar("m"))["avg@1"]["estimate"]["interval"]
+    cut = run([[0.9], [1.0], [0.2]], spec=scalar("m", bounds=(0.0, 1.0)))["avg@1"]
+    assert free[0] < 0
+    assert free[1] > 1
+    assert cut["estimate"]["interval"] == [0.0, 1.0]
+
+
+def test_clusters_of_the_benchmark_widen_the_error() -> None:
+    values = [[True], [True], [True], [False], [False], [False]]
+    alone = run(values)["avg@1"]["estimate"]
+    clustered = run(values, clusters=["a", "a", "a", "b", "b", "b"])["avg@1"]["estimate"]
+    assert clustered["standard_error"] == pytest.approx(0.5)
+    assert clustered["standard_error"] > alone["standard_error"]
+    assert clustered["interval_method"] == "t"
+    assert clustered["clusters"] == 2
+
+
+def test_pass_at_k_and_pass_hat_k_of_k_attempts() -> None:
+    found = run([[True, False], [True, True], [False, False]], k=2)
+    assert found["pass@2"]["official"] == pytest.approx(2 / 3)
+    assert found["pass^2"]["official"] == pytest.approx(1 / 3)
+    assert found["avg@2"]["is_headline"]
+    assert not found["pass@2"]["is_headline"]
+
+
+def test_strategy_pass_counts_what_was_skipped_and_gives_no_mean() -> None:
+    attempts: list[list[bool | Outcome]] = [
+        [True, SKIPPED, SKIPPED],
+        [False, True, SKIPPED],
+        [False, False, False],
+    ]
+    found = run(attempts, k=3, strategy="pass")
+    assert list(found) == ["pass@3"]
+    assert found["pass@3"]["official"] == pytest.approx(2 / 3)
+    assert found["pass@3"]["is_headline"]
+
+
+def test_strategy_pass_without_early_stop_gives_all_three() -> None:
+    found = run([[True, False]], k=2, strategy="pass", early_stop=False)
+    assert list(found) == ["pass@2", "avg@2", "pass^2"]
+
+
+def test_a_fatal_attempt_takes_the_official_figure_away() -> None:
+    score = run([[True], [True], [False], [FATAL]])["avg@1"]
+    assert score["official"] is None
+    assert score["reference"] == pytest.approx(2 / 3)
+    assert score["failures_as_zero"] == 0.5
+    assert score["bounds"] == [0.5, 0.75]
+    assert score["coverage"]["counted"] == 3
+    assert score["coverage"]["missing"] == 1
+
+
+@pytest.mark.parametrize("outcome", [FATAL, Outcome.CANCELLED, Outcome.SKIPPED_BUDGET])
+def test_what_does_not_count_is_never_official(outcome: Outcome) -> None:
+    assert run([[True], [outcome]])["avg@1"]["official"] is None
+
+
+@pytest.mark.parametrize("outcome", [ERROR, Outcome.TIMED_OUT])
+def test_a_failure_of_the_agent_is_a_zero_of_a_binary_metric(outcome: Outcome) -> None:
+    score = run([[True], [outcome]])["avg@1"]
+    assert score["official"] == 0.5
+    assert score["coverage"]["counted"] == 2
+
+
+def test_a_benchmark_may_leave_failures_out_and_coverage_shows_it() -> None:
+    score = run([[3.0], [5.0], [ERROR]], spec=scalar("m"))["avg@1"]
+    assert score["official"] == 4.0
+    assert score["coverage"]["excluded"] == 1
+    assert score["coverage"]["counted"] == 2
+    assert score["failures_as_zero"] == pytest.approx(8 / 3)
+
+
+def test_a_failure_counts_by_the_benchmarks_own_rule() -> None:
+    score = run([[3.0], [ERROR]], spec=scalar("m", on_failure=1.0))["avg@1"]
+    assert score["official"] == 2.0
+
+
+def test_tasks_that_never_started_are_missing() -> None:
+    score = run([[True], [True]], planned_tasks=4)["avg@1"]
+    assert score["official"] is None
+    assert score["reference"] == 1.0
+    assert score["bounds"] == [0.5, 1.0]
+    assert score["coverage"]["missing"] == 2
+
+
+def test_a_mean_with_an_attempt_missing_is_only_a_reference() -> None:
+    score = run([[True, FATAL], [True, False]], k=2)["avg@2"]
+    assert score["official"] is None
+    assert score["reference"] == 0.75
+    assert score["bounds"] == [0.5, 0.75]
+
+
+def test_pass_at_k_is_not_flattered_by_tasks_that_are_incomplete() -> None:
+    found = run([[True, FATAL], [False, FATAL], [False, False]], k=2)["pass@2"]
+    assert found["reference"] == 0.0
+    assert found["estimate"]["tasks"] == 1
+    assert found["bounds"] == [pytest.approx(1 / 3), pytest.approx(2 / 3)]
+
+
+def test_an_unbounded_metric_with_missing_attempts_has_no_bounds() -> None:
+    assert run([[3.0], [FATAL]], spec=scalar("m"))["avg@1"]["bounds"] is None
+
+
+def test_where_less_is_better_worst_is_high_and_zero_would_flatter() -> None:
+    spec = scalar("m", higher_is_better=False, bounds=(0.0, 10.0))
+    score = run([[4.0], [FATAL]], spec=spec)["avg@1"]
+    assert score["bounds"] == [7.0, 2.0]
+    assert score["failures_as_zero"] is None
+
+
+def test_a_binary_metric_where_less_is_better_has_no_pass_at_k() -> None:
+    assert list(run([[True]], spec=binary("m", higher_is_better=False))) == ["avg@1"]
+
+
+def test_a_scored_attempt_without_a_metric_is_missing_there() -> None:
+    tallier = Tallier([binary("m"), scalar("extra")])
+    tallier.add(AttemptRecord("t", 1, Outcome.SCORED, metrics={"m": True}))
+    tally = tallier.result(primary="m", plan={"k": 1}, planned_attempts=1)
+    by_name = {score["metric"]: score for score in scores(tally)}
+    assert by_name["m"]["official"] == 1.0
+    assert by_name["extra"]["official"] is None
+    assert by_name["extra"]["estimate"]["note"] == NOTHING
+
+
+def test_one_task_of_several_attempts_is_too_few_for_an_interval() -> None:
+    estimate = run([[True, False]], k=2)["avg@2"]["estimate"]
+    assert (estimate["value"], estimate["interval"], estimate["note"]) == (0.5, None, TOO_FEW)
+    assert estimate["standard_error"] is None
+
+
+def test_equal_values_have_no_interval_of_width_zero() -> None:
+    estimate = run([[2.5], [2.5], [2.5]], spec=scalar("m"))["avg@1"]["estimate"]
+    assert (estimate["interval"], estimate["note"]) == (None, NO_VARIANCE)
+    assert estimate["standard_error"] is None
+
+
+def test_where_every_task_passed_the_interval_still_has_a_width() -> None:
+    estimate = run([[True, False]] * 10, k=2)["pass@2"]["estimate"]
+    assert estimate["value"] == 1.0
+    assert estimate["interval"] == pytest.approx(wilson(10, 10))
+
+
+def test_no_tasks_at_all_is_no_zero() -> None:
+    score = run([], planned_tasks=0)["avg@1"]
+    assert score["official"] is None
+    assert score["estimate"]["value"] is None
+    assert score["coverage"]["fraction"] is None
+
+
+def test_categories_have_intervals_too() -> None:
+    score = run([[True], [False], [True]], categories=["b", "a", "b"])["avg@1"]
+    assert list(score["categories"]) == ["a", "b"]
+    assert score["categories"]["b"]["value"] == 1.0
+    assert score["categories"]["b"]["interval"] == pytest.approx(wilson(2, 2))
+
+
+def test_metric_specs_that_are_malformed_are_left_out() -> None:
+    good = {"name": "m", "kind": "binary", "higher_is_better": True, "bounds": [0, 1],
+            "on_failure": 0}  # fmt: skip
+    assert metric_specs({"metrics": [good, {}, None, {**good, "bounds": [0]}]}) == (binary("m"),)
+    assert metric_specs({}) == ()
+
+
+attempt = st.sampled_from([True, False, FATAL, ERROR, Outcome.CANCELLED])
+
+
+@given(
+    st.integers(1, 3).flatmap(
+        lambda k: st.tuples(st.just(k), st.lists(st.lists(attempt, max_size=k), max_size=6))
+    ),
+    st.integers(0, 3),
+)
+def test_every_figure_lies_within_its_bounds_and_coverage_adds_up(
+    drawn: tuple[int, list[list[bool | Outcome]]], unseen: int
+) -> None:
+    k, tasks = drawn
+    tasks = [task for task in tasks if task]
+    for score in run(tasks, k=k, planned_tasks=len(tasks) + unseen).values():
+        coverage = score["coverage"]
+        assert (
+            coverage["counted"] + coverage["excluded"] + coverage["missing"]
+            == (coverage["planned"])
+        )
+        if score["bounds"] is None:
+            continue
+        worst, best = score["bounds"]
+        assert worst <= best
+        assert worst - 1e-12 <= score["failures_as_zero"] <= best + 1e-12
+        if score["official"] is not None:
+            assert worst == best == score["official"]
+        interval = score["estimate"]["interval"]
+        if interval is not None:
+            assert 0 <= interval[0] <= score["estimate"]["value"] <= interval[1] <= 1

@@ -1,0 +1,153 @@
+"""What is derived: the same bytes each time, nothing of a stranger's text becomes markup."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import orjson
+import pytest
+from click.testing import CliRunner
+
+from steelyard.cli.summary import summary
+from steelyard.components.issues import IssueCode, Outcome
+from steelyard.components.values import Usage
+from steelyard.config.errors import SteelyardError
+from steelyard.results.layout import RunFiles
+from steelyard.results.summary import (
+    TABLE_COLUMNS,
+    rebuild,
+    request_table,
+    summarise,
+    write_summary,
+)
+from tests.results.workload import a_record, an_issue
+from tests.results.written import write_run
+
+GOLDEN = Path(__file__).parent / "golden"
+
+
+def a_mixed_run(tmp_path: Path) -> Path:
+    origin = {"run_id": "20260801_000000", "path": "elsewhere", "cost_usd": 0.002}
+    records = [
+        a_record("a", 1, category="math"),
+        a_record("a", 2, category="math"),
+        a_record("b", 1, category="<b>|code", reused_from=origin),
+        a_record("b", 2, category="<b>|code", outcome=Outcome.FAILED_ERROR, metrics={},
+                 issues=(an_issue(IssueCode.TURN_LIMIT),)),
+        a_record("c", 1, outcome=Outcome.FAILED_FATAL, metrics={},
+                 issues=(an_issue(IssueCode.SCORER_CRASHED),), usage=Usage(1, 1, cost_usd=None)),
+    ]  # fmt: skip
+    folder = write_run(
+        tmp_path, records, run_id="golden", tasks=4, started=[("a", 1), ("c", 2)], outcome=None
+    )
+    return folder.root
+
+
+@pytest.mark.parametrize("name", ["metrics.json", "summary.md"])
+def test_a_run_gives_the_golden_file(name: str, tmp_path: Path) -> None:
+    root = a_mixed_run(tmp_path)
+    write_summary(root)
+    assert (root / name).read_text() == (GOLDEN / name).read_text()
+
+
+def test_rebuilding_gives_the_same_bytes_wherever_the_run_lies(tmp_path: Path) -> None:
+    root = a_mixed_run(tmp_path)
+    write_summary(root)
+    files = RunFiles(root)
+    first = files.metrics.read_bytes(), files.summary.read_bytes()
+    files.metrics.unlink()
+    files.summary.unlink()
+    moved = root.rename(tmp_path / "moved")
+    rebuild(moved)
+    files = RunFiles(moved)
+    assert (files.metrics.read_bytes(), files.summary.read_bytes()) == first
+
+
+def test_the_owner_and_a_later_reader_write_the_same(tmp_path: Path) -> None:
+    folder = write_run(tmp_path, [a_record("a")], keep_alive=True)
+    write_summary(folder.root)
+    mine = folder.files.metrics.read_bytes()
+    folder.lock.release()
+    rebuild(folder.root)
+    assert folder.files.metrics.read_bytes() == mine
+
+
+def test_outcomes_add_up_and_what_is_in_flight_is_named(tmp_path: Path) -> None:
+    metrics = summarise(a_mixed_run(tmp_path))
+    assert sum(metrics["attempts"]["outcomes"].values()) == metrics["attempts"]["planned"] == 8
+    assert [flight["token"] for flight in metrics["in_flight"]] == ["token-c-2"]
+    assert metrics["attempts"]["outcomes"]["cancelled"] == 1
+    assert metrics["outcome"] is None
+
+
+def test_cost_is_unknown_where_one_attempt_has_no_price(tmp_path: Path) -> None:
+    metrics = summarise(a_mixed_run(tmp_path))
+    assert metrics["usage"]["cost_usd"] is None
+    assert metrics["usage"]["attempts_without_price"] == 1
+    assert metrics["usage"]["known_cost_usd"] == pytest.approx(0.004)
+    assert metrics["reused"]["usage"]["cost_usd"] == pytest.approx(0.001)
+
+
+def test_a_strangers_text_is_no_markup(tmp_path: Path) -> None:
+    root = a_mixed_run(tmp_path)
+    write_summary(root)
+    text = (root / "summary.md").read_text()
+    assert "<b>" not in re.sub(r"\\.", "", text)
+
+
+def test_no_value_stands_without_its_interval_or_a_reason(tmp_path: Path) -> None:
+    rows = request_table(summarise(a_mixed_run(tmp_path)))
+    assert rows
+    for row in rows:
+        assert len(row) == len(TABLE_COLUMNS)
+        cells = dict(zip(TABLE_COLUMNS, row, strict=True))
+        assert re.fullmatch(r"\[\d.*\]|n too small.*|no interval.*|nothing.*",
+                            cells["95% interval"])  # fmt: skip
+
+
+def test_a_torn_journal_is_summed_up_with_a_warning(tmp_path: Path) -> None:
+    folder = write_run(tmp_path, [a_record("a"), a_record("b")])
+    data = folder.files.attempts.read_bytes()
+    folder.files.attempts.write_bytes(data[:-3])
+    metrics = rebuild(folder.root)
+    assert metrics["attempts"]["outcomes"]["scored"] == 1
+    assert "torn" in metrics["warnings"][0]
+    assert "torn" in folder.files.summary.read_text()
+
+
+def test_a_document_that_says_nothing_is_still_summed_up(tmp_path: Path) -> None:
+    folder = write_run(tmp_path, [a_record("a")], document={"plan": 3, "benchmark_info": []})
+    metrics = rebuild(folder.root)
+    assert metrics["scores"] == []
+    assert metrics["attempts"]["outcomes"]["scored"] == 1
+
+
+# -- the command -------------------------------------------------------------------------------
+
+
+def test_the_command_rebuilds_and_shows(tmp_path: Path) -> None:
+    root = a_mixed_run(tmp_path)
+    shown = CliRunner().invoke(summary, [str(root)])
+    assert shown.exit_code == 0
+    assert shown.output == (root / "summary.md").read_text()
+    as_json = CliRunner().invoke(summary, [str(root), "--json"])
+    assert orjson.loads(as_json.output) == orjson.loads((root / "metrics.json").read_bytes())
+
+
+def test_the_command_leaves_the_files_of_a_living_run_to_its_owner(tmp_path: Path) -> None:
+    folder = write_run(tmp_path, [a_record("a")], outcome=None, keep_alive=True)
+    shown = CliRunner().invoke(summary, [str(folder.root)])
+    assert shown.exit_code == 0
+    assert not folder.files.metrics.exists()
+    folder.lock.release()
+
+
+@pytest.mark.parametrize("content", [None, b"", b"{}", b'{"schema": "run/9"}'])
+def test_what_is_no_run_is_said_in_one_block(content: bytes | None, tmp_path: Path) -> None:
+    if content is not None:
+        (tmp_path / "run.json").write_bytes(content)
+    result = CliRunner().invoke(summary, [str(tmp_path)])
+    assert isinstance(result.exception, SteelyardError)
+    assert result.exception.exit_status == 2
+    assert result.exception.problems[0].remedy
