@@ -9,10 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
+from pydantic import ValidationError
+
 from steelyard.components.benchmark import Benchmark
-from steelyard.components.registry import Kind, find
+from steelyard.components.registry import Kind, find, is_pack_path
 from steelyard.config.errors import BadInput
 from steelyard.models.mock.chance import draw
 from steelyard.models.mock.wire import Answer, Call, Turn, prompt_digest
@@ -80,7 +83,13 @@ def from_benchmark(
 
 def _make(name: str, params: Mapping[str, Any]) -> Benchmark:
     component = find(Kind.BENCHMARK, name).component
-    made = component(component.Params.model_validate(dict(params)))
+    if is_pack_path(name):  # as the engine makes it
+        params = {"path": str(Path(name).resolve()), **params}
+    try:
+        checked = component.Params.model_validate(dict(params))
+    except ValidationError as error:
+        raise BadInput(f"--benchmark-params: {error.errors()[0]['msg']}") from None
+    made = component(checked)
     if not isinstance(made, Benchmark):
         raise BadInput(f"{name!r} is not a benchmark")
     return made
