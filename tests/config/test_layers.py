@@ -141,9 +141,8 @@ def test_defaults_with_an_id_apply_to_that_id_alone(
     place: Place, own: dict[str, Any], params: dict[str, Any]
 ) -> None:
     place.write("user", {"harness": {"all": 1}})
-    found = place.launch({
-        "defaults": {"harness": {"id": "h", "for_h": 2}}, "requests": [{"name": "a", "harness": own}],
-    })  # fmt: skip
+    defaults = {"harness": {"id": "h", "for_h": 2}}
+    found = place.launch({"defaults": defaults, "requests": [{"name": "a", "harness": own}]})
     assert found.orchestration.requests[0].harness.params == params
 
 
@@ -251,3 +250,12 @@ def test_the_defaults_are_those_of_the_seeds(place: Place) -> None:
     assert request.execution.max_retries == 0
     assert request.runtime.checkpoint_resume is True
     assert request.output.run_name is None
+
+
+def test_environment_fields_without_an_id_go_to_auto(place: Place) -> None:
+    place.write("user", {"environment": {"cpu": 2}})
+    first, second = place.launch(
+        {"requests": [{"name": "a"}, {"name": "b", "environment": {"id": "e"}}]}
+    ).orchestration.requests
+    assert (first.environment.id, first.environment.params) == ("auto", {"cpu": 2})
+    assert (second.environment.id, second.environment.params) == ("e", {"cpu": 2})

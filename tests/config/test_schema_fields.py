@@ -88,14 +88,18 @@ def yaml_with(path: FieldPath, value: str) -> tuple[str, int, int]:
     return "\n".join(lines) + "\n", len(lines), len(lines[-1]) - len(value) + 1
 
 
+def resolve(tmp_path: Path, document: str, file: Path) -> None:
+    if document == "config":
+        resolve_config(config_files=[file], environ={}, cwd=tmp_path)
+    else:
+        resolve_orchestration(file, environ={}, cwd=tmp_path)
+
+
 def problems(tmp_path: Path, document: str, text: str) -> list[Any]:
     file = tmp_path / "f.yaml"
     file.write_text(text)
     with pytest.raises(BadInput) as caught:
-        if document == "config":
-            resolve_config(config_files=[file], environ={}, cwd=tmp_path)
-        else:
-            resolve_orchestration(file, environ={}, cwd=tmp_path)
+        resolve(tmp_path, document, file)
     assert caught.value.exit_status == 2
     return list(caught.value.problems)
 

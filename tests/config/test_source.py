@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -131,10 +132,8 @@ def test_json_is_read_as_the_standard_library_reads_it(value) -> None:
 @given(st.text(max_size=60))
 def test_any_text_is_read_or_refused_and_nothing_else(text: str) -> None:
     for read in (read_yaml, read_json):
-        try:
+        with suppress(Malformed):
             read(text, "f")
-        except Malformed as error:
-            assert error.problems
 
 
 def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:

@@ -46,7 +46,11 @@ def run_guarded(arguments: Sequence[str]) -> int:
     try:
         from steelyard.cli.main import cli
 
-        status = cli.main(args=list(arguments), prog_name="steelyard", standalone_mode=False)
+        if "_STEELYARD_COMPLETE" in os.environ:
+            cli.main(args=list(arguments), prog_name="steelyard")
+        # Not `cli.main`: it ends the process with status 1 where a pipe is closed.
+        with cli.make_context("steelyard", list(arguments)) as context:
+            status = cli.invoke(context)
         sys.stdout.flush()
     except click.exceptions.Exit as error:
         return int(error.exit_code)

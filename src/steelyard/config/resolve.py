@@ -11,7 +11,7 @@ from typing import Any, Final
 from pydantic import BaseModel
 
 from steelyard.config import checks, layers
-from steelyard.config.checks import COMPONENTS, ComponentIds
+from steelyard.config.checks import AUTO_ENVIRONMENT, COMPONENTS, ComponentIds
 from steelyard.config.envrefs import expand
 from steelyard.config.errors import BadInput, Problem, Where
 from steelyard.config.layers import LayerFile, Override, merged, merged_component, part
@@ -272,6 +272,11 @@ class _Resolving:
                 [part(node, kind) for node in stack],
                 lambda name, kind=kind: self._canonical(kind, name),  # type: ignore[misc]
             )
+        environment = fields["environment"]
+        if environment is not None and isinstance(environment.value, dict):
+            # Fields without an id are of whatever `auto` comes to.
+            auto = Node(AUTO_ENVIRONMENT, Origin(layers.DEFAULT, environment.origin.where))
+            fields["environment"] = Node({"id": auto} | environment.value, environment.origin)
         fields["model"] = merged([part(node, "model") for node in stack])
         fields["execution"] = merged(
             [

@@ -1,0 +1,147 @@
+"""`list`, `schema`, `config` and `--dry-run` say what they should, for people and programs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+from steelyard.cli.list import KIND_NAMES
+from steelyard.cli.main import COMMANDS, LazyGroup
+
+Run = Callable[..., Any]
+
+
+@pytest.mark.parametrize("name", sorted(KIND_NAMES))
+def test_list_knows_singular_plural_and_env(steelyard: Run, name: str) -> None:
+    ran = steelyard("list", name, "--json")
+    assert ran.status == 0
+    assert ran.json["kind"] == KIND_NAMES[name].value
+
+
+def test_list_prints_a_table(steelyard: Run) -> None:
+    lines = steelyard("list", "harnesses").out.splitlines()
+    assert lines[0].split() == ["id", "aliases", "what", "from", "extra"]
+    assert any(line.startswith("chat ") and "openai_chat" in line for line in lines)
+
+
+def test_list_of_an_unknown_kind_offers_near_names(steelyard: Run) -> None:
+    ran = steelyard("list", "benchmrks")
+    assert (ran.status, "did you mean benchmarks?" in ran.err) == (2, True)
+
+
+@pytest.mark.parametrize("name", ["orchestration", "config", "request", "resolved", "pack"])
+def test_schemas_are_published(steelyard: Run, name: str) -> None:
+    schema = steelyard("schema", name).json
+    assert schema["type"] == "object"
+    assert schema["properties"]
+
+
+def test_an_unknown_schema_offers_near_names(steelyard: Run) -> None:
+    ran = steelyard("schema", "orchestraton")
+    assert (ran.status, "did you mean orchestration?" in ran.err) == (2, True)
+    assert steelyard("schema", "--json").json["schemas"][0] == "orchestration"
+
+
+def test_config_show_gives_each_value_with_its_layer(steelyard: Run, project: Path) -> None:
+    (project / "steelyard.yaml").write_text(
+        "execution:\n  limit: 3\nmodel: {api_key: sk-12345678, params: {temperature: 1}}\n"
+    )
+    settings = {one["key"]: one for one in steelyard("config", "show", "--json").json["settings"]}
+    assert settings["execution.limit"] == {
+        "key": "execution.limit", "value": 3, "layer": "project",
+        "where": "steelyard.yaml:2:10 execution.limit",
+    }  # fmt: skip
+    assert settings["execution.task_concurrency"]["layer"] == "default"
+    assert settings["model.params.temperature"]["value"] == 1
+    assert settings["model.api_key"]["value"] == "[redacted]"
+    table = steelyard("config", "show").out
+    assert "sk-12345678" not in table
+    assert "steelyard.yaml:2:10" in table
+
+
+def test_config_show_of_an_orchestration_gives_its_layers(steelyard: Run, project: Path) -> None:
+    (project / "o.yaml").write_text(
+        "defaults: {model: {id: m, base_url: 'https://u:pw@h/v1?k=v'}}\n"
+        "requests:\n  - {name: a, benchmark: {id: humaneval}, harness: {id: chat}}\n"
+    )
+    ran = steelyard("config", "show", "o.yaml", "--json")
+    settings = {one["key"]: one for one in ran.json["settings"]}
+    assert settings["requests[0].model.base_url"]["value"] == "https://h/v1?…"
+    assert settings["requests[0].model.id"]["layer"] == "orchestration"
+
+
+def test_config_docs_explains_every_key(steelyard: Run) -> None:
+    ran = steelyard("config", "docs", "--json")
+    keys = {one["key"]: one for one in ran.json["config"]}
+    assert keys["execution.attempts.k"]["default"] == 1
+    assert keys["runtime.timeout_seconds"]["default"] == 360_000
+    assert all(one["meaning"] for part in ran.json.values() for one in part)
+    assert "execution.attempts.k" in steelyard("config", "docs").out
+
+
+def test_config_check_lists_every_problem(steelyard: Run, project: Path) -> None:
+    assert "no configuration files" in steelyard("config", "check").out
+    (project / "steelyard.yaml").write_text("execution: {limit: x}\nharnes: {}\n")
+    ran = steelyard("config", "check")
+    assert ran.status == 2
+    assert "steelyard.yaml:1:20 execution.limit" in ran.err
+    assert "did you mean harness?" in ran.err
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_help_and_json(steelyard: Run, name: str) -> None:
+    assert steelyard(name, "--help").status == 0
+    command = LazyGroup().get_command(click.Context(click.Command("steelyard")), name)
+    assert command is not None
+    leaves = list(command.commands.values()) if isinstance(command, click.Group) else [command]
+    for leaf in leaves:
+        assert any("--json" in option.opts for option in leaf.params), leaf.name
+
+
+ORCHESTRATION = """
+task_concurrency: 16
+defaults:
+  model:
+    id: gpt
+    base_url: https://user:hunter22@models.example:8443/v1
+    api_key: ${DRY_KEY}
+    extra_headers: {X-Org: org-12345678}
+    params: {temperature: 1}
+  environment: {id: host_process}
+requests:
+  - name: first
+    benchmark: {id: humaneval}
+    harness: {id: chat}
+    execution: {attempts: {k: 3}, limit: 5, exclude_ids: [a]}
+    runtime: {reuse: true}
+"""
+
+
+def test_a_dry_run_shows_what_would_run_and_no_secret(
+    steelyard: Run, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DRY_KEY", "sk-12345678")
+    (project / "o.yaml").write_text(ORCHESTRATION)
+    text = steelyard("launch", "o.yaml", "--dry-run")
+    document = steelyard("launch", "o.yaml", "--dry-run", "--json")
+    assert (text.status, document.status) == (0, 0)
+    for shown in (
+        "humaneval", "chat", "host_process", "gpt (temperature=1)", "models.example:8443",
+        "k 3, avg", "without a; at most 5", "the latest compatible run", "${DRY_KEY}", "16",
+    ):  # fmt: skip
+        assert shown in text.out
+    for secret in ("hunter22", "sk-12345678", "org-12345678"):
+        assert secret not in text.out + text.err + document.out + document.err
+    assert document.json["hosts"] == {"first": "models.example:8443"}
+    assert document.json["orchestration"]["task_concurrency"] == 16
+    assert sorted(path.name for path in project.iterdir()) == [".git", "o.yaml"]
+
+
+def test_a_dry_run_of_one_request_names_it(steelyard: Run) -> None:
+    ran = steelyard("run", "humaneval", "nop", "none", "--env", "host_process", "--dry-run")
+    assert ran.status == 0, ran.err
+    assert "none_humaneval_nop" in ran.out
