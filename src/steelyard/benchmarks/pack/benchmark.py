@@ -95,7 +95,7 @@ class PackBenchmark(Benchmark):
             pack.needs,
             pack.limits,
             pack.file.answer.file,
-            tuple(pack.file.answer.command) if pack.file.answer.command else None,
+            tuple(map(str, pack.file.answer.command)) if pack.file.answer.command else None,
             pack.collect,
         )
 

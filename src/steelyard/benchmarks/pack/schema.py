@@ -26,6 +26,8 @@ ValidatorName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-
 Pattern = Annotated[str, StringConstraints(min_length=1, max_length=2000)]
 Scalar = bool | int | float | str
 """Compared as its text; may be a template."""
+Argv = Annotated[list[Text | int | float], Field(min_length=1)]
+"""A program and its arguments; no shell."""
 Weight = Annotated[float, Field(ge=0, le=1e6)]
 Seconds = Annotated[float, Field(gt=0, le=86_400)]
 
@@ -49,7 +51,7 @@ class ReferenceFiles(Strict):
 
     files: Text | None = None
     """A template of a path."""
-    command: Annotated[list[Text], Field(min_length=1)] | None = None
+    command: Argv | None = None
     answer: Scalar | None = None
     """A template."""
 
@@ -83,7 +85,7 @@ class AnswerSpec(Strict):
 
     source: Annotated[Literal["response"] | None, Field(alias="from")] = None
     file: Text | None = None
-    command: Annotated[list[Text], Field(min_length=1)] | None = None
+    command: Argv | None = None
     extract: Pattern | None = None
     """Group 1 of the last match of this regular expression is the answer."""
 
@@ -186,8 +188,8 @@ class CommandSpec(ValidatorSpec):
     """A program's exit code, and perhaps its output, in the scorer's own environment."""
 
     type: Literal["command"]
-    run: Annotated[list[Text], Field(min_length=1)]
-    """The program and its arguments; no shell. The answer is its standard input."""
+    run: Argv
+    """Templates. The answer is the program's standard input."""
     files: Text | None = None
     """A folder laid over the working folder for scoring alone; a template of a path."""
     exit_code: Annotated[int, Field(ge=0, le=255)] = 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
@@ -34,6 +34,8 @@ class PackPath:
 
     root: Path
     template: Template
+    _known: dict[str, Path] = field(default_factory=dict)
+    """What was looked at already: walking a folder once is enough."""
 
     def folder(self, fields: Mapping[str, Any]) -> Path:
         """Give the folder of a case; raise `AttemptFault` where there is none."""
@@ -44,11 +46,13 @@ class PackPath:
         return self._checked(file_in, fields)
 
     def _checked(self, look_up: Any, fields: Mapping[str, Any]) -> Path:
-        try:
-            found: Path = look_up(self.root, rendered(self.template, fields))
-        except PathProblem as error:
-            raise AttemptFault(IssueCode.TASK_INVALID, str(error)) from error
-        return found
+        text = rendered(self.template, fields)
+        if text not in self._known:
+            try:
+                self._known[text] = look_up(self.root, text)
+            except PathProblem as error:
+                raise AttemptFault(IssueCode.TASK_INVALID, str(error)) from error
+        return self._known[text]
 
 
 class Command(Validator):
