@@ -80,16 +80,44 @@ def test_a_failed_start_leaves_no_process_and_no_descriptor() -> None:
 
 
 @pytest.mark.integration
-def test_no_thread_is_started_for_a_program() -> None:
+def test_no_thread_waits_for_a_program() -> None:
     async def go() -> int:
-        jobs = [run(command("sleep", "0.2"), max_output_bytes=10) for _ in range(8)]
+        jobs = [run(command("sleep", "0.5"), max_output_bytes=10) for _ in range(32)]
         waiting = asyncio.gather(*jobs)
-        await asyncio.sleep(0.1)
+        await asyncio.sleep(0.3)
         count = threading.active_count()
         await waiting
         return count
 
-    assert asyncio.run(go()) == threading.active_count()
+    before = threading.active_count()
+    assert asyncio.run(go()) - before <= processes.MAX_STARTS
+
+
+@pytest.mark.integration
+def test_a_program_gets_no_descriptor_of_ours() -> None:
+    held, other = os.pipe()
+    os.set_inheritable(held, True)
+    os.set_inheritable(other, True)
+    listed = "import os; print(sorted(int(n) for n in os.listdir('/proc/self/fd')))"
+    ended = asyncio.run(run(command(sys.executable, "-c", listed), max_output_bytes=1000))
+    os.close(held)
+    os.close(other)
+    assert ended.stdout == b"[0, 1, 2, 3]\n"  # 3 is the listing's own
+
+
+@pytest.mark.integration
+def test_a_start_that_is_cancelled_leaves_no_process() -> None:
+    async def go() -> None:
+        for delay_s in (0.0, 0.0005, 0.001, 0.002, 0.005):
+            starting = asyncio.ensure_future(run(command("sleep", "600"), max_output_bytes=10))
+            await asyncio.sleep(delay_s)
+            starting.cancel()
+            await asyncio.gather(starting, return_exceptions=True)
+        children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
+        names = [Path(f"/proc/{pid}/comm").read_text().strip() for pid in children]
+        assert "sleep" not in names
+
+    asyncio.run(go())
 
 
 @pytest.mark.integration

@@ -12,7 +12,6 @@ import asyncio
 import errno
 import os
 import signal
-import subprocess
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from typing import Final
 from weakref import WeakKeyDictionary
 
 from steelyard.components.environment import ExecResult
+from steelyard.environments.spawn import STARTERS, find_program, spawn
 
 MAX_STARTS: Final = 8
 """Starts at once on one loop; a burst of 64 stalls it for half a second."""
@@ -40,6 +40,7 @@ class Command:
     cwd: str
     stdin: bytes = b""
     pass_fds: tuple[int, ...] = ()
+    """The program gets these as 3, 4, 5, …"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,23 +157,19 @@ class _Feeder:
 class Process:
     """A started program. Its process group is ended, then it is reaped, as soon as it ends."""
 
-    popen: subprocess.Popen[bytes]
+    pid: int
+    """Valid until `exited` is done."""
     exited: asyncio.Future[int]
     pumps: tuple[_Pump, _Pump]
     feeder: _Feeder | None
     pidfd: int
     started_s: float = 0.0
 
-    @property
-    def pid(self) -> int:
-        """Its process id, valid until `exited` is done."""
-        return self.popen.pid
-
     def kill(self) -> None:
         """Send SIGKILL to the process and its group; nothing where it has been reaped."""
         if not self.exited.done():
             with suppress(ProcessLookupError, PermissionError):
-                os.killpg(self.popen.pid, signal.SIGKILL)
+                os.killpg(self.pid, signal.SIGKILL)
             with suppress(ProcessLookupError):
                 signal.pidfd_send_signal(self.pidfd, signal.SIGKILL)
 
@@ -186,11 +183,11 @@ class Process:
         loop.remove_reader(self.pidfd)
         # Not reaped yet, so the group's number cannot have been given to anyone else.
         with suppress(ProcessLookupError, PermissionError):
-            os.killpg(self.popen.pid, signal.SIGKILL)
-        returncode = self.popen.wait()
+            os.killpg(self.pid, signal.SIGKILL)
+        _, status = os.waitpid(self.pid, 0)
         os.close(self.pidfd)
         if not self.exited.done():
-            self.exited.set_result(returncode)
+            self.exited.set_result(os.waitstatus_to_exitcode(status))
 
     def release(self) -> None:
         """Close every pipe."""
@@ -207,55 +204,68 @@ def _gate() -> asyncio.Semaphore:
     return gate
 
 
-def _popen(command: Command) -> subprocess.Popen[bytes]:
+async def _spawned(command: Command, descriptors: Sequence[int]) -> int:
+    """Start the program in a thread; the process id. Cancelled, it leaves no process."""
     try:
-        return subprocess.Popen(  # noqa: S603 — an argument vector, never a shell
-            command.argv,
-            stdin=subprocess.PIPE if command.stdin else subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            bufsize=0,
-            cwd=command.cwd,
-            env=command.env,
-            start_new_session=True,
-            pass_fds=command.pass_fds,
+        path = command.env.get("PATH", os.defpath)
+        program = find_program(command.argv[0], path, command.cwd)
+        starting = asyncio.get_running_loop().run_in_executor(
+            STARTERS, spawn, program, command.argv, command.env, command.cwd, descriptors
         )
-    except ValueError as error:  # NUL bytes, text that has no bytes, `=` in a variable's name
+        try:
+            return await asyncio.shield(starting)
+        except asyncio.CancelledError:
+            await asyncio.wait({starting})
+            if not starting.cancelled() and starting.exception() is None:
+                os.kill(starting.result(), signal.SIGKILL)
+                os.waitpid(starting.result(), 0)  # noqa: ASYNC222 — just killed
+            raise
+    except ValueError as error:  # NUL bytes, text that has no bytes
         raise ProgramNotStarted(126, f"cannot be run: {error}", blames_words=True) from error
     except FileNotFoundError as error:
-        raise ProgramNotStarted(127, f"{error.filename}: not found") from error
+        raise ProgramNotStarted(127, f"{command.argv[0]}: not found") from error
     except OSError as error:
         if error.errno in (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE):
             raise  # this machine is full: not the program's fault
         raise ProgramNotStarted(
             126,
-            f"{error.filename}: {error.strerror}",
+            f"{command.argv[0][:200]}: {error.strerror}",
             blames_words=error.errno in (errno.E2BIG, errno.ENAMETOOLONG),
         ) from error
 
 
-def _start(command: Command, max_output_bytes: int) -> Process:
+async def _start(command: Command, max_output_bytes: int) -> Process:
     loop = asyncio.get_running_loop()
-    popen = _popen(command)
-    if popen.stdout is None or popen.stderr is None:  # pragma: no cover - asked for above
-        raise AssertionError("no pipes")
-    # The pumps own the descriptors: the file objects would close them a second time.
-    fds = [os.dup(popen.stdout.fileno()), os.dup(popen.stderr.fileno())]
-    popen.stdout.close()
-    popen.stderr.close()
-    feeder = None
-    if popen.stdin is not None:
-        feeder = _Feeder(loop, os.dup(popen.stdin.fileno()), command.stdin)
-        popen.stdin.close()
-    pidfd = os.pidfd_open(popen.pid)
+    ours: list[int] = []
+    theirs: list[int] = []
+    try:
+        if command.stdin:
+            read_end, write_end = os.pipe2(os.O_CLOEXEC)
+            theirs.append(read_end)
+            ours.append(write_end)
+        else:
+            theirs.append(os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC))
+        for _ in ("stdout", "stderr"):
+            read_end, write_end = os.pipe2(os.O_CLOEXEC)
+            theirs.append(write_end)
+            ours.append(read_end)
+        pid = await _spawned(command, (*theirs, *command.pass_fds))
+    except BaseException:
+        for fd in ours:
+            os.close(fd)
+        raise
+    finally:
+        for fd in theirs:
+            os.close(fd)
+    err, out = ours.pop(), ours.pop()
     process = Process(
-        popen,
+        pid,
         loop.create_future(),
-        (_Pump(loop, fds[0], max_output_bytes), _Pump(loop, fds[1], max_output_bytes)),
-        feeder,
-        pidfd,
+        (_Pump(loop, out, max_output_bytes), _Pump(loop, err, max_output_bytes)),
+        _Feeder(loop, ours.pop(), command.stdin) if ours else None,
+        os.pidfd_open(pid),
     )
-    loop.add_reader(pidfd, process._on_exit)
+    loop.add_reader(process.pidfd, process._on_exit)
     process.started_s = loop.time()
     return process
 
@@ -297,7 +307,7 @@ async def run(
     timed_out = False
     try:
         async with _gate():
-            process = _start(command, max_output_bytes)
+            process = await _start(command, max_output_bytes)
             if running is not None:
                 running.add(process)
             if on_start is not None:

@@ -63,23 +63,18 @@ class Start:
             block_read, block_write = os.pipe2(os.O_CLOEXEC)
             ours.append(block_write)
             theirs.append(block_read)
-            theirs.append(filter_fd := _filled("seccomp", seccomp.program()))
+            theirs.append(_filled("seccomp", seccomp.program()))
             words = bubblewrap.options(
-                layout,
-                variables,
-                chdir=chdir,
-                seccomp_fd=filter_fd,
-                status_fd=status_write,
-                block_fd=block_read,
+                layout, variables, chdir=chdir, status_fd=3, block_fd=4, seccomp_fd=5
             )
-            theirs.append(options_fd := _filled("options", words))
+            theirs.append(_filled("options", words))
         except BaseException:
             for fd in ours + theirs:
                 os.close(fd)
             raise
         os.set_blocking(status_read, False)
         command = Command(
-            [*prefix, "--args", str(options_fd), "--", *argv],
+            [*prefix, "--args", "6", "--", *argv],
             {TOKEN_VARIABLE: token},
             "/",
             pass_fds=tuple(theirs),
