@@ -6,7 +6,6 @@ Readers stop at the last valid line of a file and say so in `warnings`.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -141,14 +140,8 @@ class RunReader:
         return self._ledger(is_running=False)
 
     def _ledger(self, *, is_running: bool) -> Ledger:
-        outcomes: Counter[Outcome] = Counter()
-        for data in self._index.raw_records():
-            try:
-                outcomes[Outcome(data["outcome"])] += 1
-            except (KeyError, ValueError):
-                # It says nothing about the agent.
-                outcomes[Outcome.FAILED_FATAL] += 1
-        recorded = sum(outcomes.values())
+        outcomes = self._index.outcomes()
+        recorded = len(self._index)
         flying = len(self.in_flight)
         planned = max(self._event_facts[0], recorded + flying)
         outcomes[Outcome.NOT_STARTED] += planned - recorded - flying

@@ -8,7 +8,7 @@ from math import fsum
 from typing import Any, Final
 
 from steelyard.components.benchmark import MetricSpec
-from steelyard.results.tallies import RunTally, TaskTally
+from steelyard.results.tallies import RunTally
 from steelyard.stats.clustered import clustered_error
 from steelyard.stats.estimators import avg_at_k, pass_at_k, pass_hat_k
 from steelyard.stats.intervals import Interval, t_interval, wilson
@@ -22,12 +22,20 @@ NOTHING: Final = "nothing was scored"
 
 
 @dataclass(frozen=True, slots=True)
-class _Value:
-    """A task's figure, and where it belongs."""
+class _Values:
+    """A figure for each of some tasks, (tasks,), and where each belongs."""
 
-    value: float
-    cluster: str
-    category: str | None
+    values: Sequence[float]
+    clusters: Sequence[str | int]
+    """The benchmark's cluster, or the task's number."""
+    categories: Sequence[str | None]
+
+    def of_category(self, name: str) -> _Values:
+        """Give those of one category."""
+        kept = [i for i, category in enumerate(self.categories) if category == name]
+        return _Values(
+            [self.values[i] for i in kept], [self.clusters[i] for i in kept], [name] * len(kept)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +89,8 @@ def scores(tally: RunTally) -> list[dict[str, Any]]:
     return sorted(found, key=lambda score: (not score["is_headline"], not score["is_primary"]))
 
 
-def estimate(
-    values: Sequence[_Value], *, is_one_binary_attempt: bool, bounds: Interval | None
+def _mean_over_tasks(
+    tasks: _Values, *, is_one_binary_attempt: bool, bounds: Interval | None
 ) -> dict[str, Any]:
     """Give a mean over tasks, its standard error and its 95% interval.
 
@@ -90,17 +98,18 @@ def estimate(
     interval is Wilson's for one binary attempt a task without clusters, also where all of such
     0/1 figures agree and a t interval would have no width; else t, cut at the metric's bounds.
     """
-    if not values:
+    values = tasks.values
+    found = clustered_error(values, tasks.clusters)
+    if found is None:
         return _estimate(None, None, None, None, 0, 0, NOTHING)
-    found = clustered_error([v.value for v in values], [v.cluster for v in values])
-    assert found is not None  # noqa: S101 — there are values
     n, clusters = found.values, found.clusters
     error = found.cr1 if found.cr1 else None
-    is_flat = len({v.value for v in values}) == 1
-    is_proportion = clusters == n and all(v.value in (0.0, 1.0) for v in values)
+    is_flat = min(values) == max(values)
+    is_proportion = clusters == n and all(value in (0.0, 1.0) for value in values)
     if is_proportion and (is_one_binary_attempt or (is_flat and n > 1)):
-        interval = wilson(round(fsum(v.value for v in values)), n, LEVEL)
-        return _estimate(found.mean, error, interval, "wilson", n, clusters, None)
+        return _estimate(
+            found.mean, error, wilson(round(fsum(values)), n, LEVEL), "wilson", n, clusters, None
+        )
     if clusters < 2:
         return _estimate(found.mean, None, None, None, n, clusters, TOO_FEW)
     interval = t_interval(found.mean, error, clusters - 1, LEVEL)
@@ -156,7 +165,7 @@ def _score(tally: RunTally, index: int, spec: MetricSpec, estimator: _Estimator)
     rule = estimator.of if is_official else estimator.partial
     values = _task_values(tally, index, rule, estimator)
     binary_once = spec.kind == "binary" and k == 1
-    found = estimate(values, is_one_binary_attempt=binary_once, bounds=spec.bounds)
+    found = _mean_over_tasks(values, is_one_binary_attempt=binary_once, bounds=spec.bounds)
     counted = tally.planned_attempts - missing - excluded
     return {
         "official": found["value"] if is_official else None,
@@ -182,22 +191,21 @@ def _task_values(
     index: int,
     rule: Callable[[Sequence[float], int], float | None],
     estimator: _Estimator,
-) -> list[_Value]:
-    found: list[_Value] = []
-    for task_id, task in tally.tasks.items():
+) -> _Values:
+    values: list[float] = []
+    clusters: list[str | int] = []
+    categories: list[str | None] = []
+    for number, task in enumerate(tally.tasks.values()):
         value = (
             estimator.skipped_value
             if task.skipped
             else rule(task.metrics[index].values[: tally.k], tally.k)
         )
         if value is not None:
-            found.append(_Value(value, _cluster(task_id, task), task.category))
-    return found
-
-
-def _cluster(task_id: str, task: TaskTally) -> str:
-    # A prefix, so that a cluster cannot have the name of a task that has none.
-    return f"task:{task_id}" if task.cluster is None else f"cluster:{task.cluster}"
+            values.append(value)
+            clusters.append(number if task.cluster is None else task.cluster)
+            categories.append(task.category)
+    return _Values(values, clusters, categories)
 
 
 def _bounds(
@@ -247,15 +255,11 @@ def _filled(
     return fsum(found) / len(found) if found else None
 
 
-def _categories(
-    values: Sequence[_Value], binary_once: bool, bounds: Interval | None
-) -> Mapping[str, Any]:
-    names = sorted({value.category for value in values if value.category is not None})
+def _categories(values: _Values, binary_once: bool, bounds: Interval | None) -> Mapping[str, Any]:
+    names = sorted({name for name in values.categories if name is not None})
     return {
-        name: estimate(
-            [value for value in values if value.category == name],
-            is_one_binary_attempt=binary_once,
-            bounds=bounds,
+        name: _mean_over_tasks(
+            values.of_category(name), is_one_binary_attempt=binary_once, bounds=bounds
         )
         for name in names
     }

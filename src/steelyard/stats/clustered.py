@@ -46,12 +46,18 @@ def clustered_error(values: Sequence[float], clusters: Sequence[Hashable]) -> Cl
         return None
     mean = fsum(values) / n
     deviations = [value - mean for value in values]
-    sums: dict[Hashable, list[float]] = {}
-    for deviation, cluster in zip(deviations, clusters, strict=True):
-        sums.setdefault(cluster, []).append(deviation)
-    count = len(sums)
-    naive = sqrt(fsum(d * d for d in deviations) / (n - 1) / n) if n > 1 else None
+    squares = fsum(d * d for d in deviations)
+    naive = sqrt(squares / (n - 1) / n) if n > 1 else None
+    count = len(set(clusters))
     if count < 2:
         return ClusteredError(mean, n, count, naive, None, None)
-    cr0 = sqrt(fsum(fsum(group) ** 2 for group in sums.values())) / n
+    # The usual case, one value a cluster, needs no grouping: it saves the memory of 100,000 lists.
+    cr0 = sqrt(squares if count == n else _squared_sums(deviations, clusters)) / n
     return ClusteredError(mean, n, count, naive, cr0, cr0 * sqrt(count / (count - 1)))
+
+
+def _squared_sums(deviations: Sequence[float], clusters: Sequence[Hashable]) -> float:
+    groups: dict[Hashable, list[float]] = {}
+    for deviation, cluster in zip(deviations, clusters, strict=True):
+        groups.setdefault(cluster, []).append(deviation)
+    return fsum(fsum(group) ** 2 for group in groups.values())
