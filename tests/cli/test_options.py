@@ -180,7 +180,7 @@ def test_options_of_launch_go_over_every_request(resolved: Any, project: Path) -
          "double quotes"),
         (["--model-params", '{"a": 1, "a": 2}'], "--model-params:1:10", "written twice"),
         (["--env-params", "3"], "--env-params:1:1: expected a JSON object", "write --env-params"),
-        (["--execution-params", '{"limt": 1}'], "--execution-params:1:2 execution.limt",
+        (["--execution-params", '{"limitt": 1}'], "--execution-params:1:2 execution.limitt",
          "did you mean limit?"),
         (["--harness-params", '{"params": {"x": 1}}'], "--harness-params:1:2 harness.params",
          "beside id"),

@@ -43,8 +43,9 @@ CASES = {
         "o.yaml:7:23 requests[0].environment.id", "unknown environment", "did you mean sandbox?",
     ),
     "unknown field": (
-        ONE + "    excution: {limit: 1}\n",
-        "o.yaml:7:5 requests[0].excution", "unknown field 'excution'", "did you mean execution?",
+        ONE + "    executionn: {limit: 1}\n",
+        "o.yaml:7:5 requests[0].executionn", "unknown field 'executionn'",
+        "did you mean execution?",
     ),
     "wrong type": (
         ONE + "    execution: {limit: five}\n",
@@ -245,9 +246,9 @@ def test_all_problems_come_at_once_in_the_order_of_their_places(tmp_path: Path) 
 
 
 def test_json_orchestrations_have_places_too(tmp_path: Path) -> None:
-    text = '{"requests": [\n  {"name": "a",\n   "excution": {}}]}'
+    text = '{"requests": [\n  {"name": "a",\n   "executionn": {}}]}'
     problems = refused(tmp_path, text, "json")
-    assert "o.json:3:4 requests[0].excution" in [str(problem.where) for problem in problems]
+    assert "o.json:3:4 requests[0].executionn" in [str(problem.where) for problem in problems]
 
 
 def test_a_configuration_file_with_an_orchestrations_fields_is_told_so(tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,12 +15,15 @@ from steelyard.config.envrefs import expand
 from steelyard.config.errors import BadInput, Problem, Where
 from steelyard.config.layers import LayerFile, Override, merged, merged_component, part
 from steelyard.config.names import joined
+from steelyard.config.resolution import ConfigResolution as ConfigResolution
+from steelyard.config.resolution import Provenance as Provenance
+from steelyard.config.resolution import Resolution as Resolution
 from steelyard.config.schema.orchestration import Orchestration, SharedRuntime
 from steelyard.config.schema.request import RequestRuntime
 from steelyard.config.schema.written import ConfigFile, OrchestrationFile
 from steelyard.config.sealing import seal
 from steelyard.config.secrets import SecretStore
-from steelyard.config.source import FieldPath, Node, Origin, read_file
+from steelyard.config.source import Node, Origin, read_file
 from steelyard.config.validation import conform
 
 _REQUEST_RUNTIME: Final = tuple(RequestRuntime.model_fields)
@@ -30,49 +32,6 @@ _SHARED_RUNTIME: Final = tuple(SharedRuntime.model_fields)
 
 class InvalidSettings(BadInput):
     """Everything that is wrong with the settings, at once."""
-
-
-@dataclass(frozen=True, slots=True)
-class Provenance:
-    """Where each value of a resolved tree comes from."""
-
-    root: Node
-
-    def origin(self, path: FieldPath) -> Origin | None:
-        """Give a value's origin; None where it is a built-in default."""
-        node = self.root.at(path)
-        return node.origin if node is not None else None
-
-    def layer(self, path: FieldPath) -> str:
-        """Give the name of the layer that a value comes from."""
-        origin = self.origin(path)
-        return origin.layer if origin is not None else layers.DEFAULT
-
-    def where(self, path: FieldPath) -> Where:
-        """Give the place of a value, or of the nearest mapping around it."""
-        return self.root.nearest(path).origin.where
-
-
-@dataclass(frozen=True, slots=True)
-class Resolution:
-    """A resolved orchestration and what is known about it."""
-
-    orchestration: Orchestration
-    secrets: SecretStore
-    provenance: Provenance
-    warnings: tuple[Problem, ...]
-    base_dir: Path
-    """What relative component paths start from: the orchestration's folder."""
-
-
-@dataclass(frozen=True, slots=True)
-class ConfigResolution:
-    """The configuration files laid over each other, without an orchestration."""
-
-    provenance: Provenance
-    """Of a tree in the form of `ConfigFile`."""
-    files: tuple[LayerFile, ...]
-    warnings: tuple[Problem, ...]
 
 
 def resolve_orchestration(
