@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any, get_args, get_origin
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
@@ -150,6 +150,7 @@ def test_a_change_moves_exactly_the_identity_of_the_table(path: str) -> None:
     assert (before[1] != after[1]) == (belongs is Belongs.EVALUATION)
 
 
+@settings(deadline=None)
 @given(st.sets(st.sampled_from(sorted(OTHER)), max_size=6))
 def test_changes_together_move_what_each_of_them_moves(paths: set[str]) -> None:
     data = copy.deepcopy(BASE)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from steelyard.results.layout import (
@@ -19,6 +19,7 @@ from steelyard.results.run_folder import create_run
 from tests.results.workload import DOCUMENT, FixedClock, a_run
 
 
+@settings(deadline=None)
 @given(st.text(max_size=600))
 def test_a_task_folder_is_one_safe_component(task_id: str) -> None:
     name = task_folder(task_id)
@@ -28,6 +29,7 @@ def test_a_task_folder_is_one_safe_component(task_id: str) -> None:
     assert len(name.encode()) <= 200
 
 
+@settings(deadline=None)
 @given(st.lists(st.text(max_size=30), min_size=2, max_size=2, unique=True))
 def test_two_tasks_never_share_a_folder_even_where_case_is_ignored(ids: list[str]) -> None:
     first, second = map(task_folder, ids)

@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from steelyard.results.lines import DamageKind, LineFile, decode, encode, read_line
@@ -32,6 +32,7 @@ def read(data: bytes, **options: Any) -> tuple[list[dict[str, Any]], LineFile]:
         return [obj for _, obj in scan], scan
 
 
+@settings(deadline=None)
 @given(st.lists(json_objects, max_size=5))
 def test_what_was_written_is_read(objects: list[dict[str, Any]]) -> None:
     found, scan = read(b"".join(map(encode, objects)))
@@ -39,6 +40,7 @@ def test_what_was_written_is_read(objects: list[dict[str, Any]]) -> None:
     assert scan.damage is None
 
 
+@settings(deadline=None)
 @given(st.lists(json_objects, min_size=1, max_size=5), st.data())
 def test_a_truncated_file_gives_its_whole_lines(
     objects: list[dict[str, Any]], data: st.DataObject
@@ -56,6 +58,7 @@ def test_a_truncated_file_gives_its_whole_lines(
         assert scan.damage.kind is DamageKind.TORN
 
 
+@settings(deadline=None)
 @given(st.lists(json_objects, min_size=1, max_size=5), st.data())
 def test_a_flipped_byte_ends_the_reading_before_its_line(
     objects: list[dict[str, Any]], data: st.DataObject
@@ -70,6 +73,7 @@ def test_a_flipped_byte_ends_the_reading_before_its_line(
     assert scan.damage is not None
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=200))
 def test_any_bytes_can_be_read(data: bytes) -> None:
     read(data)

@@ -200,11 +200,12 @@ def test_a_malformed_record_is_left_out_with_a_warning(tmp_path: Path) -> None:
     folder = write_run(tmp_path, [a_record("a")])
     with folder.files.attempts.open("ab") as file:
         file.write(encode({"schema": "attempt/1", "task_id": "b", "attempt": 1}))
+        file.write(encode({"schema": "attempt/1", "task_id": "c", "attempt": 1, "outcome": []}))
         file.write(encode({"schema": "attempt/1"}))
     reader = RunReader(folder.root)
     assert [record.task_id for record in reader.records()] == ["a"]
-    assert counts(reader)["failed_fatal"] == 1
-    assert len(reader.warnings) == 2
+    assert counts(reader)["failed_fatal"] == 2
+    assert len(reader.warnings) == 3
 
 
 def test_pages_and_filters(tmp_path: Path) -> None:

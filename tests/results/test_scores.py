@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats as scipy_stats
 
@@ -246,6 +246,7 @@ def test_metric_specs_that_are_malformed_are_left_out() -> None:
 attempt = st.sampled_from([True, False, FATAL, ERROR, Outcome.CANCELLED])
 
 
+@settings(deadline=None)
 @given(
     st.integers(1, 3).flatmap(
         lambda k: st.tuples(st.just(k), st.lists(st.lists(attempt, max_size=k), max_size=6))

@@ -21,7 +21,7 @@ from steelyard.results.summary import (
     summarise,
     write_summary,
 )
-from tests.results.workload import a_record, an_issue
+from tests.results.workload import DOCUMENT, a_record, an_issue
 from tests.results.written import write_run
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -121,6 +121,15 @@ def test_a_document_that_says_nothing_is_still_summed_up(tmp_path: Path) -> None
     metrics = rebuild(folder.root)
     assert metrics["scores"] == []
     assert metrics["attempts"]["outcomes"]["scored"] == 1
+
+
+@pytest.mark.parametrize("plan", [{}, {"k": "two"}, {"k": 0}, {"k": 1}])
+def test_a_document_that_lost_its_plan_is_still_summed_up(
+    plan: dict[str, object], tmp_path: Path
+) -> None:
+    document = {**DOCUMENT, "plan": plan}
+    folder = write_run(tmp_path, [a_record("a", 1), a_record("a", 2)], document=document)
+    assert summarise(folder.root)["scores"][0]["estimator"] == "avg@2"
 
 
 # -- the command -------------------------------------------------------------------------------

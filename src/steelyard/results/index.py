@@ -54,7 +54,9 @@ class AttemptIndex:
                 continue
             key = attempt_key(task_id, attempt)
             self.duplicates += key in self._entries
-            self._entries[key] = offset * _CODES + _NUMBER.get(str(data.get("outcome")), _NO_OUTCOME)
+            self._entries[key] = offset * _CODES + _NUMBER.get(
+                str(data.get("outcome")), _NO_OUTCOME
+            )
         self.end = scan.end
         self.damage: Damage | None = scan.damage
 

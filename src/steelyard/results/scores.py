@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import fsum
@@ -40,32 +41,26 @@ class _Values:
 
 @dataclass(frozen=True, slots=True)
 class _Estimator:
-    """How the attempts at a task become one figure; all take (values, k)."""
+    """How the attempts at a task become one figure."""
 
     name: str
-    of: Callable[[Sequence[float], int], float | None]
-    partial: Callable[[Sequence[float], int], float | None]
+    of: Callable[[int, Any, int], float | None]
+    """Of (attempts counted, sum or successes, k)."""
+    takes_successes: bool
+    partial: Callable[[int, Any, int], float | None]
     """The same where some attempts are missing; None where that would mislead."""
     skipped_value: float | None
     """Of a task whose later attempts were skipped; None where it cannot be told."""
 
 
-def _avg_partial(values: Sequence[float], _k: int) -> float | None:
-    return fsum(values) / len(values) if values else None
+def _avg_partial(n: int, total: float, _k: int) -> float | None:
+    return total / n if n else None
 
 
-def _pass_at(values: Sequence[float], k: int) -> float | None:
-    return pass_at_k(len(values), sum(map(bool, values)), k)
-
-
-def _pass_hat(values: Sequence[float], k: int) -> float | None:
-    return pass_hat_k(len(values), sum(map(bool, values)), k)
-
-
-_AVG = _Estimator("avg@{k}", avg_at_k, _avg_partial, None)
+_AVG = _Estimator("avg@{k}", avg_at_k, False, _avg_partial, None)
 # With attempts missing, tasks that passed would stay and those that did not would go: so none do.
-_PASS = _Estimator("pass@{k}", _pass_at, _pass_at, 1.0)
-_HAT = _Estimator("pass^{k}", _pass_hat, _pass_hat, None)
+_PASS = _Estimator("pass@{k}", pass_at_k, True, pass_at_k, 1.0)
+_HAT = _Estimator("pass^{k}", pass_hat_k, True, pass_hat_k, None)
 
 
 def scores(tally: RunTally) -> list[dict[str, Any]]:
@@ -157,23 +152,24 @@ def _estimators(tally: RunTally, spec: MetricSpec) -> list[_Estimator]:
 
 
 def _score(tally: RunTally, index: int, spec: MetricSpec, estimator: _Estimator) -> dict[str, Any]:
-    k = tally.k
-    missing = sum(task.missing(index, k) for task in tally.tasks.values())
-    missing += (tally.planned_tasks - len(tally.tasks)) * k
-    excluded = sum(task.metrics[index].excluded for task in tally.tasks.values())
+    missing = sum(tally.missing(index, task) for task in range(tally.seen_tasks))
+    missing += (tally.planned_tasks - tally.seen_tasks) * tally.k
+    excluded = sum(tally.metrics[index].excluded)
     is_official = tally.is_official and missing == 0
-    rule = estimator.of if is_official else estimator.partial
-    values = _task_values(tally, index, rule, estimator)
-    binary_once = spec.kind == "binary" and k == 1
+    values = _task_values(tally, index, estimator, is_official=is_official)
+    binary_once = spec.kind == "binary" and tally.k == 1
     found = _mean_over_tasks(values, is_one_binary_attempt=binary_once, bounds=spec.bounds)
     counted = tally.planned_attempts - missing - excluded
+    as_zero = (
+        found["value"]
+        if missing == excluded == 0
+        else _filled(tally, index, estimator, 0.0, counts_excluded=True)
+    )
     return {
         "official": found["value"] if is_official else None,
         "reference": None if is_official else found["value"],
         "estimate": found,
-        "failures_as_zero": (
-            _filled(tally, index, estimator, 0.0, 0.0) if spec.higher_is_better else None
-        ),
+        "failures_as_zero": as_zero if spec.higher_is_better else None,
         "bounds": _bounds(tally, index, spec, estimator, missing, found["value"]),
         "categories": _categories(values, binary_once, spec.bounds),
         "coverage": {
@@ -187,24 +183,23 @@ def _score(tally: RunTally, index: int, spec: MetricSpec, estimator: _Estimator)
 
 
 def _task_values(
-    tally: RunTally,
-    index: int,
-    rule: Callable[[Sequence[float], int], float | None],
-    estimator: _Estimator,
+    tally: RunTally, index: int, estimator: _Estimator, *, is_official: bool
 ) -> _Values:
-    values: list[float] = []
+    rule = estimator.of if is_official else estimator.partial
+    column = tally.metrics[index]
+    sums = column.successes if estimator.takes_successes else column.totals
+    values = array("d")
     clusters: list[str | int] = []
     categories: list[str | None] = []
-    for number, task in enumerate(tally.tasks.values()):
+    for task, skipped in enumerate(tally.skipped):
         value = (
-            estimator.skipped_value
-            if task.skipped
-            else rule(task.metrics[index].values[: tally.k], tally.k)
+            estimator.skipped_value if skipped else rule(column.counted[task], sums[task], tally.k)
         )
         if value is not None:
+            cluster = tally.clusters[task]
             values.append(value)
-            clusters.append(number if task.cluster is None else task.cluster)
-            categories.append(task.category)
+            clusters.append(task if cluster is None else cluster)
+            categories.append(tally.categories[task])
     return _Values(values, clusters, categories)
 
 
@@ -222,8 +217,8 @@ def _bounds(
     if spec.bounds is None:
         return None
     worst, best = spec.bounds if spec.higher_is_better else spec.bounds[::-1]
-    low = _filled(tally, index, estimator, worst, None)
-    high = _filled(tally, index, estimator, best, None)
+    low = _filled(tally, index, estimator, worst)
+    high = _filled(tally, index, estimator, best)
     return None if low is None or high is None else [low, high]
 
 
@@ -231,27 +226,32 @@ def _filled(
     tally: RunTally,
     index: int,
     estimator: _Estimator,
-    missing_value: float,
-    excluded_value: float | None,
+    value: float,
+    *,
+    counts_excluded: bool = False,
 ) -> float | None:
-    """Mean over all planned tasks with values put in; tasks left out by the rule stay out."""
+    """Mean over all planned tasks with a value put in for every missing attempt.
+
+    Tasks that the benchmark's rule leaves out stay out, unless `counts_excluded`.
+    """
     k = tally.k
-    found: list[float] = []
-    for task in tally.tasks.values():
-        if task.skipped and estimator.skipped_value is not None:
+    column = tally.metrics[index]
+    sums = column.successes if estimator.takes_successes else column.totals
+    each = int(value != 0) if estimator.takes_successes else value
+    found = array("d")
+    for task, skipped in enumerate(tally.skipped):
+        if skipped and estimator.skipped_value is not None:
             found.append(estimator.skipped_value)
             continue
-        own = task.metrics[index]
-        filled = [*own.values[:k], *[missing_value] * task.missing(index, k)]
-        if excluded_value is not None:
-            filled += [excluded_value] * own.excluded
-        value = estimator.of(filled[:k], k)
-        if value is not None:
-            found.append(value)
-    unseen = tally.planned_tasks - len(tally.tasks)
-    whole = estimator.of([missing_value] * k, k)
-    if unseen and whole is not None:
-        found += [whole] * unseen
+        put_in = tally.missing(index, task)
+        if counts_excluded:
+            put_in += column.excluded[task]
+        figure = estimator.of(column.counted[task] + put_in, sums[task] + put_in * each, k)
+        if figure is not None:
+            found.append(figure)
+    unseen = estimator.of(k, k * each, k)
+    if unseen is not None:
+        found.extend([unseen] * (tally.planned_tasks - tally.seen_tasks))
     return fsum(found) / len(found) if found else None
 
 

@@ -5,8 +5,10 @@ Numbers only; no record is kept.
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from sys import intern
 from typing import Any
 
 from steelyard.components.benchmark import MetricSpec
@@ -16,43 +18,49 @@ from steelyard.results.records import AttemptRecord
 _FAILURES = frozenset({Outcome.FAILED_ERROR, Outcome.TIMED_OUT})
 
 
-@dataclass(slots=True)
 class MetricTally:
-    """One metric over the attempts at one task."""
+    """One metric over all tasks; each column is indexed by the task's number."""
 
-    values: list[float] = field(default_factory=list)
-    """Of the attempts that count, failures by the benchmark's rule among them."""
-    excluded: int = 0
-    """Failures that the benchmark leaves out."""
+    def __init__(self) -> None:
+        self.counted = array("l")
+        """Attempts that count, failures by the benchmark's rule among them."""
+        self.totals = array("d")
+        """The sums of their values."""
+        self.successes = array("l")
+        """How many of them are not 0."""
+        self.excluded = array("l")
+        """Failures that the benchmark leaves out."""
 
+    def add_task(self) -> None:
+        """Make room for one more task."""
+        for column in (self.counted, self.successes, self.excluded):
+            column.append(0)
+        self.totals.append(0.0)
 
-@dataclass(slots=True)
-class TaskTally:
-    """The attempts at one task, so far as they were recorded."""
-
-    category: str | None
-    cluster: str | None
-    metrics: tuple[MetricTally, ...]
-    """In the order of the metric specs."""
-    skipped: int = 0
-    """Not run, because an attempt before them passed."""
-
-    def missing(self, metric: int, k: int) -> int:
-        """How many attempts have no value of a metric though one was planned."""
-        tally = self.metrics[metric]
-        return max(0, k - len(tally.values) - tally.excluded - self.skipped)
+    def add(self, task: int, value: float) -> None:
+        """Count one attempt."""
+        self.counted[task] += 1
+        self.totals[task] += value
+        self.successes[task] += value != 0
 
 
 @dataclass(frozen=True, slots=True)
 class RunTally:
-    """A whole run, ready to be scored."""
+    """A whole run, ready to be scored. Columns, because there may be 100,000 tasks."""
 
     specs: tuple[MetricSpec, ...]
+    metrics: tuple[MetricTally, ...]
+    """In the order of the specs."""
     primary: str
     k: int
     strategy: str
     early_stop: bool
-    tasks: Mapping[str, TaskTally]
+    categories: Sequence[str | None]
+    """By task."""
+    clusters: Sequence[str | None]
+    """By task."""
+    skipped: Sequence[int]
+    """By task: attempts not run, because one before them passed."""
     planned_tasks: int
     """Those without any record included."""
     planned_attempts: int
@@ -60,9 +68,20 @@ class RunTally:
     """With an outcome that counts: see `COUNTED`."""
 
     @property
+    def seen_tasks(self) -> int:
+        """Those with a record."""
+        return len(self.skipped)
+
+    @property
     def is_official(self) -> bool:
         """True where every planned attempt counts."""
         return self.counted_attempts == self.planned_attempts > 0
+
+    def missing(self, metric: int, task: int) -> int:
+        """How many attempts at a task have no value of a metric though one was planned."""
+        column = self.metrics[metric]
+        known = column.counted[task] + column.excluded[task] + self.skipped[task]
+        return max(0, self.k - known)
 
 
 class Tallier:
@@ -70,47 +89,76 @@ class Tallier:
 
     def __init__(self, specs: Sequence[MetricSpec]) -> None:
         self._specs = tuple(specs)
-        self._tasks: dict[str, TaskTally] = {}
+        self._metrics = tuple(MetricTally() for _ in self._specs)
+        self._numbers: dict[str, int] = {}
+        self._categories: list[str | None] = []
+        self._clusters: list[str | None] = []
+        self._skipped = array("l")
         self._counted = 0
 
     def add(self, record: AttemptRecord) -> None:
         """Take one record into account."""
-        task = self._tasks.get(record.task_id)
+        task = self._numbers.get(record.task_id)
         if task is None:
-            tallies = tuple(MetricTally() for _ in self._specs)
-            task = TaskTally(record.category, record.cluster, tallies)
-            self._tasks[record.task_id] = task
+            task = self._add_task(record)
         self._counted += record.outcome in COUNTED
         if record.outcome is Outcome.SKIPPED_PASSED:
-            task.skipped += 1
+            self._skipped[task] += 1
             return
-        for spec, tally in zip(self._specs, task.metrics, strict=True):
+        for spec, tally in zip(self._specs, self._metrics, strict=True):
             if record.outcome is Outcome.SCORED:
                 value = record.metrics.get(spec.name)
                 if value is not None:
-                    tally.values.append(float(value))
+                    tally.add(task, float(value))
             elif record.outcome in _FAILURES:
                 if spec.on_failure is None:
-                    tally.excluded += 1
+                    tally.excluded[task] += 1
                 else:
-                    tally.values.append(float(spec.on_failure))
+                    tally.add(task, spec.on_failure)
 
     def result(self, *, primary: str, plan: Mapping[str, Any], planned_attempts: int) -> RunTally:
         """Close the tally against what was planned."""
-        k = max(1, int(plan.get("k") or 1))
+        k = max(_whole(plan.get("k")), self._most_attempts())
         strategy = str(plan.get("strategy") or "avg")
         early_stop = plan.get("early_stop")
         return RunTally(
             specs=self._specs,
+            metrics=self._metrics,
             primary=primary,
             k=k,
             strategy=strategy,
             early_stop=strategy == "pass" if early_stop is None else bool(early_stop),
-            tasks=self._tasks,
-            planned_tasks=max(len(self._tasks), -(-planned_attempts // k)),
+            categories=self._categories,
+            clusters=self._clusters,
+            skipped=self._skipped,
+            planned_tasks=max(len(self._numbers), -(-planned_attempts // k)),
             planned_attempts=planned_attempts,
             counted_attempts=self._counted,
         )
+
+    def _most_attempts(self) -> int:
+        """No more than the plan's k, unless `run.json` lost its plan."""
+        return max(
+            (
+                tally.counted[task] + tally.excluded[task] + skipped
+                for tally in self._metrics
+                for task, skipped in enumerate(self._skipped)
+            ),
+            default=1,
+        )
+
+    def _add_task(self, record: AttemptRecord) -> int:
+        number = self._numbers[record.task_id] = len(self._numbers)
+        self._categories.append(None if record.category is None else intern(record.category))
+        self._clusters.append(None if record.cluster is None else intern(record.cluster))
+        self._skipped.append(0)
+        for tally in self._metrics:
+            tally.add_task()
+        return number
+
+
+def _whole(value: object) -> int:
+    return value if isinstance(value, int) and value > 0 else 1
 
 
 def metric_specs(benchmark_info: Mapping[str, Any]) -> tuple[MetricSpec, ...]:

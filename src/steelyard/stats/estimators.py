@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from math import comb, fsum
+from math import comb
 
 
-def avg_at_k(values: Sequence[float], k: int) -> float | None:
-    """Mean of the values of k attempts.
+def avg_at_k(n: int, total: float, k: int) -> float | None:
+    """Mean of the values of k attempts, total / k.
 
     Args:
-        values: those of the attempts that count.
+        n: attempts counted, 0 <= n <= k.
+        total: the sum of their values.
         k: attempts planned, k >= 1.
 
     Returns:
-        The mean; None unless all k are counted.
+        The mean, in the values' unit; None unless all k are counted.
 
     Raises:
-        ValueError: k is below 1, or there are more than k values.
+        ValueError: n or k is out of range.
     """
-    if k < 1 or len(values) > k:
-        raise ValueError(f"{len(values)} values of k = {k} attempts")
-    return fsum(values) / k if len(values) == k else None
+    if k < 1 or not 0 <= n <= k:
+        raise ValueError(f"{n} values of k = {k} attempts")
+    return total / k if n == k else None
 
 
 def pass_at_k(n: int, c: int, k: int) -> float | None:
