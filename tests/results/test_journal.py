@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -315,3 +317,47 @@ def test_closing_the_syncer_syncs_what_is_dirty(tmp_path: Path) -> None:
 
     asyncio.run(main())
     assert WritePoint.ATTEMPTS_SYNCED in [point for point, _ in tape.points]
+
+
+def test_a_syncer_that_was_closed_starts_again_with_the_next_write(tmp_path: Path) -> None:
+    async def main() -> None:
+        syncer = Syncer()
+        journal = Journal(a_run(tmp_path), clock=FixedClock(), syncer=syncer)
+        for number in (1, 2):
+            journal.record(a_record(attempt=number))
+            journal.flush()
+            await journal.synced()
+            await syncer.close()
+        journal.close()
+
+    asyncio.run(asyncio.wait_for(main(), 60))
+
+
+def test_a_fault_of_the_syncing_code_reaches_those_who_wait(tmp_path: Path) -> None:
+    class Broken(NoFaults):
+        def before(self, point: WritePoint) -> None:
+            if point is WritePoint.ATTEMPTS_SYNCED:
+                raise RuntimeError("a bug")
+
+    async def act(journal: Journal, _folder: RunFolder) -> None:
+        journal.record(a_record())
+        journal.flush()
+        with pytest.raises(StorageFailed, match="a bug"):
+            await journal.synced()
+
+    with_journal(tmp_path, act, Broken())
+
+
+@pytest.mark.integration
+def test_an_interpreter_that_ends_without_closing_is_not_held_up(tmp_path: Path) -> None:
+    code = f"""
+import sys
+sys.path.insert(0, {str(Path(__file__).parents[2])!r})
+from pathlib import Path
+from steelyard.results.journal import Journal, Syncer
+from tests.results.workload import FixedClock, a_record, a_run
+journal = Journal(a_run(Path({str(tmp_path)!r})), clock=FixedClock(), syncer=Syncer())
+journal.record(a_record())
+journal.flush()
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)

@@ -48,6 +48,8 @@ class SyncTarget:
                 file.sync()
         except StorageFailed as error:
             failure = error  # never tried again: see AppendFile.sync
+        except Exception as error:  # noqa: BLE001 — those who wait must hear of a fault of ours too
+            failure = StorageFailed(self.files[0].path, OSError(f"the sync broke: {error!r}"))
         with self._lock:
             self._is_syncing = False
             if failure is None:
@@ -136,6 +138,8 @@ class Syncer:
                     if not threading.main_thread().is_alive():
                         self._is_closing = True
                 if not self._dirty:
+                    if self._thread is threading.current_thread():
+                        self._thread = None  # the next write starts another
                     return
                 if not self._is_urgent and not self._is_closing:
                     self._changed.wait_for(
