@@ -57,7 +57,7 @@ def test_a_folder_that_holds_something_is_not_written_over(tmp_path: Path, pack:
 
 
 def test_a_malformed_pack_is_exit_2_with_every_place(tmp_path: Path, pack: Any) -> None:
-    root = write_pack(tmp_path, "[{type: nmber, expected: 1}]", more="prompt: a\nslgu: b")
+    root = write_pack(tmp_path, "[{type: nummber, expected: 1}]", more="prompt: a\nslgu: b")
     said = pack("check", root)
     assert said.status == 2
     assert "pack.yaml:5:1" in said.err
@@ -135,6 +135,6 @@ def test_show_gives_a_prompt_and_offers_near_ids(tmp_path: Path, pack: Any) -> N
     assert shown["messages"] == [{"role": "user", "content": "Why?"}]
     assert shown["validators"] == [{"name": "exact", "type": "exact", "weight": 2.0, "gate": False}]
     assert "\x1b" not in pack("show", root, "--case", "second").out
-    wrong = pack("show", root, "--case", "secnd")
+    wrong = pack("show", root, "--case", "secondd")
     assert wrong.status == 2
     assert "did you mean second?" in wrong.err

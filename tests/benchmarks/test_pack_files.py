@@ -26,14 +26,14 @@ def test_every_problem_of_a_pack_is_said_at_once_with_its_place(tmp_path: Path) 
         tmp_path,
         "schema: pack/v1\n"
         "slug: not a slug\n"
-        "versoin: 1\n"
+        "verzion: 1\n"
         "prompt: hi\n"
         "cases: cases.jsonl\n"
         "limits: {turns: 0, secs: 3}\n"
         "scoring:\n"
         "  validators:\n"
         "    - {type: exakt, expected: a}\n"
-        "    - {type: number, expected: 1, tolerence: 2}\n"
+        "    - {type: number, expected: 1, tolerancee: 2}\n"
         "    - {type: judge}\n"
         "    - {expected: 1}\n"
         "    - {type: exact}\n"
@@ -42,10 +42,10 @@ def test_every_problem_of_a_pack_is_said_at_once_with_its_place(tmp_path: Path) 
     text = "\n".join(problems)
     for line, words in {
         2: ["slug"],
-        3: ["versoin", "version"],
+        3: ["verzion", "version"],
         6: ["turns", "secs", "seconds"],
         9: ["exakt", "did you mean exact?"],
-        10: ["tolerence", "did you mean tolerance?"],
+        10: ["tolerancee", "did you mean tolerance?"],
         11: ["judge are not available in this version"],
         12: ["needs a type"],
         13: ["expected is missing"],

@@ -15,7 +15,6 @@ from steelyard.benchmarks.pack.benchmark import PackBenchmark
 from steelyard.benchmarks.pack.check import Play, Played, Player, played_from
 from steelyard.components.benchmark import Task
 from steelyard.components.clock import SystemClock
-from steelyard.components.environment import NoParams
 from steelyard.components.issues import Outcome, Phase
 from steelyard.components.registry import Kind
 from steelyard.config.secrets import SecretStore
@@ -23,10 +22,8 @@ from steelyard.engine.attempt import execute
 from steelyard.engine.services import EndpointPool, Maker
 from steelyard.engine.spec import ComponentSpec, ExecutionSpec, RequestSpec
 from steelyard.engine.work import Services
-from steelyard.harnesses.nop import Nop
-from steelyard.harnesses.oracle import Oracle
 
-_HARNESSES: Final = {"oracle": Oracle, "nop": Nop}
+_PLAYERS: Final[tuple[Player, ...]] = ("oracle", "nop")
 
 
 class _Unobserved:
@@ -54,6 +51,7 @@ async def opened_players(benchmark: PackBenchmark, environment_id: str) -> Async
     store = SecretStore()
     maker = Maker(store, clock, EndpointPool(store, clock), Path.cwd())
     environment = maker.component(Kind.ENVIRONMENT, ComponentSpec(environment_id))
+    harnesses = {name: maker.component(Kind.HARNESS, ComponentSpec(name)) for name in _PLAYERS}
     observer = _Unobserved()
 
     async def play(player: Player, task: Task) -> Played:
@@ -72,7 +70,7 @@ async def opened_players(benchmark: PackBenchmark, environment_id: str) -> Async
             token=f"check-{secrets.token_hex(8)}",
             seed=0,
         )
-        services = Services(benchmark, _HARNESSES[player](NoParams()), environment, None, clock)
+        services = Services(benchmark, harnesses[player], environment, None, clock)
         result = await execute(spec, services, observer)
         failure = None
         if result.outcome is not Outcome.SCORED:
