@@ -129,11 +129,11 @@ class HostSession(LocalSession):
         kept = {name: os.environ[name] for name in INHERITED if name in os.environ}
         return {**kept, "PATH": host_path(), "HOME": self.workdir, "PWD": self.workdir}
 
-    async def _end_rest(self) -> None:
-        if self._is_made:
-            left = await in_thread(end_marked, self._request.token)
-            if left:
-                raise EnvironmentFault(f"{left} processes of the session do not end")
+    def _clear(self) -> None:
+        left = end_marked(self._request.token)
+        if left:
+            raise OSError(f"{left} processes of the session do not end")
+        super()._clear()
 
 
 class HostProcess(Environment):

@@ -38,6 +38,7 @@ class LocalSession(Session):
         self._active = 0
         self._idle = asyncio.Event()
         self._is_made = False
+        self._is_ready = False
         self._is_closed = False
         self._making = asyncio.Lock()
         self._closing = asyncio.Lock()
@@ -88,19 +89,20 @@ class LocalSession(Session):
         """
         if self._is_closed:
             raise EnvironmentFault("the session is closed")
-        if self._is_made:
+        if self._is_ready:
             return
         async with self._making:
             if self._is_closed:
                 raise EnvironmentFault("the session is closed")
-            if not self._is_made:
+            if not self._is_ready:
+                self._is_made = True  # from now on there may be something to remove
                 try:
                     await in_thread(self._make_folder)
                 except OSError as error:
                     raise EnvironmentFault(
                         f"the session's folder {self._folder} cannot be made: {error}"
                     ) from error
-                self._is_made = True
+                self._is_ready = True
 
     async def write_file(self, path: str, data: bytes, *, mode: int = 0o644) -> None:
         """Write a file, making its folders.
@@ -153,9 +155,8 @@ class LocalSession(Session):
                     async with asyncio.timeout(_CLOSE_WAIT_S):
                         await self._idle.wait()
             try:
-                await self._end_rest()
                 if self._is_made:
-                    await in_thread(remove_tree, self._folder)
+                    await in_thread(self._clear)
                     self._is_made = False
             except OSError as error:
                 raise EnvironmentFault(f"{self._folder} cannot be removed: {error}") from error
@@ -165,9 +166,13 @@ class LocalSession(Session):
         if self._is_closed:
             process.kill()
 
-    async def _end_rest(self) -> None:
-        """End what `_running` does not name, and give back what was taken for it."""
-        return
+    def _clear(self) -> None:
+        """End what `_running` does not name, give back what was taken. Blocking, one thread hop.
+
+        Raises:
+            OSError: something cannot be ended or removed.
+        """
+        remove_tree(self._folder)
 
 
 async def in_thread(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:

@@ -225,11 +225,11 @@ class SandboxSession(LocalSession):
         )
         return "disk" if used > most else None
 
-    async def _end_rest(self) -> None:
-        if self._group is not None:
-            for folder in self._group.folders:
-                await in_thread(cgroups.remove, folder)
-            self._group = None
+    def _clear(self) -> None:
+        for folder in self._group.folders if self._group is not None else ():
+            cgroups.remove(folder)
+        self._group = None
+        super()._clear()
 
     async def probe(self) -> list[str]:
         """Try the walls; what is not tight.
