@@ -17,9 +17,11 @@ from steelyard.components.benchmark import (
     TaskInput,
     binary,
 )
+from steelyard.components.environment import Environment, OpenRequest, Session
 from steelyard.components.harness import Harness, HarnessContext, HarnessResult, HarnessTraits
 from steelyard.components.issues import AttemptFault, IssueCode
 from steelyard.components.values import Message
+from tests.engine.fakes import FakeEnvironment, FakeSession
 
 
 class CountParams(BaseModel):
@@ -71,6 +73,7 @@ class ScriptParams(BaseModel):
     fatal: list[str] = []
     refused: bool = False
     large: int = 0
+    opens: bool = False
 
 
 class Scripted(Harness):
@@ -82,6 +85,8 @@ class Scripted(Harness):
 
     async def run(self, context: HarnessContext) -> HarnessResult:
         script: Any = self.params
+        if script.opens:
+            await context.session()
         if script.sleep_s:
             await asyncio.sleep(script.sleep_s)
         if context.task_id in script.fatal:
@@ -92,3 +97,16 @@ class Scripted(Harness):
             return HarnessResult("x" * script.large)
         is_right = not script.right or context.attempt in script.right.get(context.task_id, [])
         return HarnessResult("right" if is_right else "wrong")
+
+
+class Stuck(Environment):
+    """Opens sessions that cannot be closed."""
+
+    id = "stuck"
+
+    async def open(self, request: OpenRequest) -> Session:
+        return FakeSession(FakeEnvironment(on_close=_for_ever), request.token)
+
+
+async def _for_ever(_: Any) -> None:
+    await asyncio.sleep(600)

@@ -55,7 +55,7 @@ def test_a_rejected_request_stops_at_the_first_answer(tmp_path: Path) -> None:
 
 def test_strategy_pass_stops_a_task_at_its_first_success(tmp_path: Path) -> None:
     one = request(
-        benchmark={"tasks": 2, "overlap": False},
+        benchmark={"tasks": 2},
         harness={"right": {"t0": [2], "t1": []}},
         execution={"attempts": {"k": 4, "strategy": "pass"}},
     )
@@ -145,3 +145,34 @@ def test_intents_come_before_records_and_the_outcome_is_last(tmp_path: Path) -> 
 def test_pass_on_a_scalar_metric_is_refused_by_the_plan(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="calls no model"):
         run_all(tmp_path, request(model={"id": "gpt-x"}))
+
+
+def test_reused_attempts_take_no_slot_and_a_success_among_them_spares_the_rest(
+    tmp_path: Path,
+) -> None:
+    plan = {"attempts": {"k": 3, "strategy": "pass"}}
+    script = {"right": {"t0": [2], "t1": [], "t2": [1], "t3": [3], "t4": [1]}}
+    first = run_all(tmp_path, request(harness=script, execution=plan))
+    again = run_all(tmp_path, request(harness=script, execution=plan, runtime={"reuse": True}))
+    assert again.requests[0].counts == first.requests[0].counts
+    assert all(
+        record.reused_from is not None
+        for record in records(again)
+        if record.outcome is Outcome.SCORED
+    )
+
+
+def test_a_run_that_died_while_taking_over_hides_nothing_of_its_source(tmp_path: Path) -> None:
+    """Else a second crash right after a resume would pay for everything again."""
+    whole = run_all(tmp_path, request(output={"run_id": "a"}))
+    run_all(tmp_path, request(output={"run_id": "b"}, runtime={"reuse": True}))
+    torn = whole.requests[0].run_dir.parent / "b"
+    kept = (torn / "attempts.jsonl").read_bytes().split(b"\n")[:2]
+    (torn / "attempts.jsonl").write_bytes(b"\n".join(kept) + b"\n")
+    events = (torn / "events.jsonl").read_bytes().split(b"\n")[:1]
+    (torn / "events.jsonl").write_bytes(b"\n".join(events) + b"\n")
+    third = run_all(tmp_path, request(output={"run_id": "c"}, runtime={"reuse": True}))
+    taken = [record.reused_from for record in records(third)]
+    assert len(taken) == 5
+    assert all(source is not None for source in taken)
+    assert third.requests[0].reuse == "reusing b and a"

@@ -11,34 +11,35 @@ import asyncio
 import logging
 import secrets
 import time
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
+from steelyard.components.benchmark import Task
 from steelyard.components.clock import Clock, utc_text
 from steelyard.components.issues import Outcome, Phase
 from steelyard.components.values import NO_USAGE
 from steelyard.config.redaction import RedactingFormatter, Redactor
 from steelyard.config.secrets import SecretStore
 from steelyard.engine.admission import Admission, Start
+from steelyard.engine.carry_over import CarryOver, taken_records
 from steelyard.engine.events import LaunchResult, Observer, RequestResult, RunOutcome
 from steelyard.engine.finish import finish_run
-from steelyard.engine.loop_lag import LoopLag
 from steelyard.engine.opening import load, open_run
 from steelyard.engine.outcomes import EXIT_STATUS, orchestration_outcome
 from steelyard.engine.plan import Plan
 from steelyard.engine.run_log import FORMAT, TIME_FORMAT, current_run, run_log
 from steelyard.engine.run_state import Flight, RunState, Stop
 from steelyard.engine.spec import ExecutionResult, Executor
+from steelyard.engine.watch import Watch
 from steelyard.results.files import NO_FAULTS, Faults, StorageFailed
 from steelyard.results.journal import EventKind
-from steelyard.results.reuse import ReuseSource
 from steelyard.results.syncer import Syncer
 
 log = logging.getLogger(__name__)
 
-TICK_S: Final = 0.5
-_LAG_SAMPLE_S: Final = 0.05
+_CARRIED_AT_ONCE: Final = 20
 LARGE_ANSWER_CHARS: Final = 64 * 1024 // 4
 """Above this an answer may take more than 64 KiB, so it lies beside the records."""
 
@@ -64,7 +65,7 @@ class Driver:
         self._faults = faults
         self._admission = Admission(plan.limits, budget=plan.budget())
         self._syncer = Syncer()
-        self._lag = LoopLag()
+        self._watch = Watch(clock, observer, self._on_storage_failure)
         self._runs: list[RunState] = []
         self._by_token: dict[str, RunState] = {}
         self._token_stem = secrets.token_hex(8)
@@ -109,9 +110,10 @@ class Driver:
         logs = self._open_logs()
         try:
             async with asyncio.TaskGroup() as self._group:
-                ticker = self._group.create_task(self._tick_on())
-                meter = self._group.create_task(self._measure_lag())
-                self._background = (ticker, meter)
+                self._background = (
+                    self._group.create_task(self._watch.tick_on(self._runs)),
+                    self._group.create_task(self._watch.measure_lag()),
+                )
                 for index in range(len(self._runs)):
                     self._loading[index] = self._group.create_task(self._load(index))
         finally:
@@ -133,7 +135,7 @@ class Driver:
             status,
             requests,
             self._clock.monotonic() - began_s,
-            self._lag.quantile_ms(0.99),
+            self._watch.lag.quantile_ms(0.99),
         )
 
     def _open_logs(self) -> ExitStack:
@@ -189,6 +191,9 @@ class Driver:
             flight.task.cancel()
         self._settle(index)
 
+    def _on_storage_failure(self, index: int) -> None:
+        self._stop_run(index, Stop(RunOutcome.FAILED, str(self._runs[index].journal.failure)))
+
     def _abandon(self) -> None:
         for run in self._runs:
             for flight in run.flights.values():
@@ -215,12 +220,41 @@ class Driver:
         if loaded.tasks is None:
             self._stop_run(index, Stop(RunOutcome.FAILED, loaded.problem or "no tasks"))
             return
-        run.tasks, run.reuse = loaded.tasks, loaded.reuse
-        run.journal.event(EventKind.PLANNED, tasks=len(run.tasks), k=run.plan.k)
+        run.tasks = loaded.tasks
+        carry = loaded.carry
+        source = None if carry is None else carry.chain[0].run_id
+        run.journal.event(EventKind.PLANNED, tasks=len(run.tasks), k=run.plan.k, reuse=source)
         run.journal.flush()
-        self._admission.add_tasks(index, len(run.tasks), self._clock.monotonic())
+        self._admission.add_tasks(
+            index,
+            len(run.tasks),
+            self._clock.monotonic(),
+            attempts_of=None if carry is None else carry.attempts_of,
+        )
         self._dispatch()
+        if carry is not None:
+            await self._carry_over(run, run.tasks, carry)
+        run.is_loaded = True
         self._settle(index)
+
+    async def _carry_over(self, run: RunState, tasks: Sequence[Task], carry: CarryOver) -> None:
+        """Record what an earlier run has ended, a few at a time, while the rest runs."""
+        for warning in carry.warnings:
+            run.journal.event(EventKind.WARNING, message=warning)
+            log.warning("%s: %s", run.name, warning)
+        try:
+            records = taken_records(run.plan, tasks, carry, run.folder, self._faults)
+            for count, (task, record) in enumerate(records):
+                run.keep(task, record)
+                if count % _CARRIED_AT_ONCE == 0:
+                    run.journal.flush()
+                    await asyncio.sleep(0)
+        except StorageFailed as error:
+            run.journal.fail(error)
+        for task, attempt in carry.skipped:
+            run.keep(task, run.skipped(task, attempt, Outcome.SKIPPED_PASSED))
+        run.journal.event(EventKind.CARRIED, attempts=len(carry.taken))
+        run.journal.flush()
 
     # -- the way of an attempt -----------------------------------------------------------------
 
@@ -269,8 +303,6 @@ class Driver:
         if run.stop is not None:
             self._release(run, start, passed=False)
             return
-        if run.reuse is not None and self._reused(run, run.reuse, start):
-            return
         token = f"{self._token_stem}-{start.request}-{start.task}-{start.attempt}-{start.execution}"
         task = asyncio.current_task()
         assert task is not None  # noqa: S101 — a worker is a task
@@ -292,27 +324,6 @@ class Driver:
         finally:
             del run.flights[token], self._by_token[token]
         self._conclude(run, flight, result)
-
-    def _reused(self, run: RunState, source: ReuseSource, start: Start) -> bool:
-        """Take the attempt from the source where the contract allows it."""
-        decision = run.reuse_decision(source, start)
-        if decision.warning is not None:
-            run.journal.event(EventKind.WARNING, message=decision.warning)
-            log.warning("%s: %s", run.name, decision.warning)
-        record = decision.record
-        if record is None:
-            return False
-        try:
-            source.carry_answer(record, run.folder.root, faults=self._faults)
-        except StorageFailed as error:
-            run.journal.fail(error)
-        except OSError as error:
-            log.warning("%s: %s is executed again: %s", run.name, record.task_id, error)
-            return False
-        run.keep(start.task, record)
-        run.journal.flush()
-        self._release(run, start, passed=run.plan.stops_task(record.outcome, record.metrics))
-        return True
 
     def _conclude(self, run: RunState, flight: Flight, result: ExecutionResult) -> None:
         """Record a finished execution and free what it held, its record not yet synced."""
@@ -351,7 +362,7 @@ class Driver:
                 run.keep(start.task, run.skipped(start.task, attempt, Outcome.SKIPPED_PASSED))
             run.journal.flush()
         if run.journal.failure is not None:
-            self._stop_run(start.request, Stop(RunOutcome.FAILED, str(run.journal.failure)))
+            self._on_storage_failure(start.request)
         self._settle(start.request)
 
     def _skip_unaffordable(self) -> bool:
@@ -370,8 +381,10 @@ class Driver:
     def _settle(self, index: int) -> None:
         """Finish a request once nothing of it is pending or under way."""
         run = self._runs[index]
-        loaded = run.tasks is not None or run.stop is not None
-        if run.ended or not loaded or run.flights:
+        # What an earlier run has finished is taken over whole, even where all must stop: the next
+        # reuse looks at this run first.
+        is_ready = run.is_loaded or (run.stop is not None and run.tasks is None)
+        if run.ended or run.flights or not is_ready:
             return
         if self._admission.pending(index) or self._admission.running(index):
             return
@@ -384,43 +397,12 @@ class Driver:
         current_run.set(run.name)
         result = await finish_run(run, self._threads, self._faults)
         self._results[index] = result
-        progress = run.progress(self._clock.monotonic()).as_json()
-        self._write_progress(run, progress | {"outcome": result.outcome}, is_last=True)
+        self._watch.write_last(run, result)
         self._observer.request_ended(result)
         self._open_runs -= 1
         if not self._open_runs:
             for task in self._background:
                 task.cancel()
-
-    # -- watching ------------------------------------------------------------------------------
-
-    async def _tick_on(self) -> None:
-        while True:
-            now = self._clock.monotonic()
-            snapshot = tuple(run.progress(now) for run in self._runs)
-            for index, (run, progress) in enumerate(zip(self._runs, snapshot, strict=True)):
-                if run.ended:
-                    continue
-                if run.journal.failure is not None:
-                    self._stop_run(index, Stop(RunOutcome.FAILED, str(run.journal.failure)))
-                else:
-                    self._write_progress(run, progress.as_json())
-            self._observer.tick(snapshot)
-            await asyncio.sleep(TICK_S)
-
-    def _write_progress(
-        self, run: RunState, snapshot: dict[str, Any], *, is_last: bool = False
-    ) -> None:
-        try:
-            run.progress_file.write(snapshot, self._clock.monotonic(), is_last=is_last)
-        except StorageFailed as error:
-            run.journal.fail(error)
-
-    async def _measure_lag(self) -> None:
-        while True:
-            before = self._loop.time()
-            await asyncio.sleep(_LAG_SAMPLE_S)
-            self._lag.add(max(0.0, self._loop.time() - before - _LAG_SAMPLE_S))
 
     # -- what the executor tells ---------------------------------------------------------------
 

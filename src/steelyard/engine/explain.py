@@ -9,7 +9,7 @@ from typing import Any
 from steelyard.components.clock import SystemClock
 from steelyard.config.errors import BadInput
 from steelyard.config.resolve import Resolution
-from steelyard.engine.opening import plan_shape, selected
+from steelyard.engine.opening import selected
 from steelyard.engine.plan import RequestPlan, make_plan
 from steelyard.results.documents import part
 from steelyard.results.reuse import ReuseSource, choose_source, fired_limits
@@ -29,7 +29,7 @@ def explain(run_dir: Path, resolution: Resolution, request: str | None) -> dict[
     tasks = selected(plan.services.benchmark.load_tasks(), plan.request.execution)
     incompatible = None
     try:
-        choose_source(run_dir.parent, plan_shape(plan), run_dir.name)
+        choose_source(run_dir.parent, plan.shape, run_dir.name)
     except BadInput as error:
         incompatible = error.problems[0].message
     attempts = []

@@ -10,11 +10,12 @@ from steelyard.components.benchmark import Task
 from steelyard.components.clock import Clock
 from steelyard.config.errors import BadInput, Problem, SteelyardError, Where
 from steelyard.config.schema.request import ExecutionSettings
+from steelyard.engine.carry_over import CarryOver, divide, source_chain
 from steelyard.engine.plan import RequestPlan
 from steelyard.engine.run_state import RunState
 from steelyard.results.files import Faults
 from steelyard.results.journal import Journal
-from steelyard.results.reuse import PlanShape, ReuseSource, choose_source, fired_limits
+from steelyard.results.reuse import ReuseSource, choose_source, fired_limits
 from steelyard.results.run_folder import create_run
 from steelyard.results.syncer import Syncer
 
@@ -45,7 +46,8 @@ class Loaded:
     tasks: Sequence[Task] | None
     """None where they could not be loaded."""
     problem: str | None = None
-    reuse: ReuseSource | None = None
+    carry: CarryOver | None = None
+    """What is taken from an earlier run."""
     reuse_note: str | None = None
     """Which run is taken from, which were passed over, and why."""
 
@@ -54,32 +56,29 @@ def load(plan: RequestPlan, own_run_id: str) -> Loaded:
     """Load the tasks, choose among them, find the run to reuse. Blocking: for a thread."""
     try:
         tasks = selected(plan.services.benchmark.load_tasks(), plan.request.execution)
-        reuse, note = _reuse(plan, own_run_id)
+        chain, note = _reuse(plan, own_run_id)
+        carry = divide(plan, tasks, chain) if chain else None
     except SteelyardError as error:
         return Loaded(None, str(error))
     except Exception as error:  # noqa: BLE001 — a plug-in's loader may raise anything
         return Loaded(None, f"its tasks could not be loaded: {type(error).__name__}: {error}")
-    return Loaded(tasks, None, reuse, note)
+    return Loaded(tasks, None, carry, note)
 
 
-def _reuse(plan: RequestPlan, own_run_id: str) -> tuple[ReuseSource | None, str | None]:
+def _reuse(plan: RequestPlan, own_run_id: str) -> tuple[tuple[ReuseSource, ...], str | None]:
     runtime = plan.request.runtime
     if not (runtime.reuse or runtime.reuse_run_id):
-        return None, None
+        return (), None
     choice = choose_source(
-        plan.paths.namespace_dir, plan_shape(plan), runtime.reuse_run_id, exclude=own_run_id
+        plan.paths.namespace_dir, plan.shape, runtime.reuse_run_id, exclude=own_run_id
     )
     passed = "".join(f"; passed over {run_id}: {why}" for run_id, why in choice.passed_over)
     if choice.taken is None:
-        return None, f"nothing to reuse, starting fresh{passed}"
-    source = ReuseSource(plan.paths.namespace_dir / choice.taken, limits=fired_limits(plan.request))
-    return source, f"reusing {choice.taken}{passed}"
-
-
-def plan_shape(plan: RequestPlan) -> PlanShape:
-    """What a run must have in common with this request to be reused by it."""
-    attempts = plan.request.execution.attempts
-    return PlanShape(plan.info.id, attempts.k, attempts.strategy, plan.early_stop)
+        return (), f"nothing to reuse, starting fresh{passed}"
+    root = plan.paths.namespace_dir / choice.taken
+    chain = source_chain(root, fired_limits(plan.request))
+    behind = "".join(f" and {source.run_id}" for source in chain[1:])
+    return chain, f"reusing {choice.taken}{behind}{passed}"
 
 
 class NoTasks(BadInput):

@@ -36,6 +36,7 @@ from steelyard.results.identity import (
     resolved_early_stop,
 )
 from steelyard.results.layout import RunPaths
+from steelyard.results.reuse import PlanShape, choose_source
 
 BUILTIN_PROVIDER_LIMIT: Final = 128
 REMOTE_OPEN_QPS: Final = 10.0
@@ -80,6 +81,12 @@ class RequestPlan:
         """What this request may spend."""
         budget = self.request.budget
         return BudgetLimits(budget.usd, budget.tokens, budget.reserve_usd)
+
+    @property
+    def shape(self) -> PlanShape:
+        """What a run must have in common with this request to be reused by it."""
+        attempts = self.request.execution.attempts
+        return PlanShape(self.info.id, attempts.k, attempts.strategy, self.early_stop)
 
     def stops_task(self, outcome: Outcome, metrics: Mapping[str, float | bool]) -> bool:
         """True where this attempt makes the task's others unnecessary."""
@@ -225,9 +232,24 @@ class _Planner:
             data_dir=self.resolution.orchestration.runtime.data_dir,
             cleanup_grace_s=self.resolution.orchestration.runtime.cleanup_grace_seconds,
         )
-        return self._finished(
+        plan = self._finished(
             spec, Services(benchmark, harness, environment, None, self.maker.clock), info, paths
         )
+        self._check_reuse(plan)
+        return plan
+
+    def _check_reuse(self, plan: RequestPlan) -> None:
+        """A named source must be there and fit; the newest one is looked for when running."""
+        named = self.request.runtime.reuse_run_id
+        if named is None:
+            return
+        try:
+            choose_source(plan.paths.namespace_dir, plan.shape, named)
+        except BadInput as error:
+            self.problems += [
+                Problem(p.message, self.where("runtime.reuse_run_id"), p.remedy)
+                for p in error.problems
+            ]
 
     def _info(self, benchmark: Any) -> BenchmarkInfo | None:
         if benchmark is None:
@@ -325,7 +347,11 @@ class _Planner:
             generation_base=base_of(generation),
             evaluation_base=base_of(evaluation),
             early_stop=early_stop,
-            attempts_may_overlap=info.attempts_may_overlap and harness.traits.attempts_may_overlap,
+            # A task that stops at its first success tries one attempt at a time: started
+            # together, all k would be paid for before the first could make the rest needless.
+            attempts_may_overlap=info.attempts_may_overlap
+            and harness.traits.attempts_may_overlap
+            and not early_stop,
             provider_is_local=type(services.environment).is_local,
             document=document,
         )

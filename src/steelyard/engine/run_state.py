@@ -22,7 +22,6 @@ from steelyard.results.journal import EventKind, Journal
 from steelyard.results.layout import attempt_folder
 from steelyard.results.progress_file import ProgressFile
 from steelyard.results.records import AttemptRecord, Timing
-from steelyard.results.reuse import Decision, ReuseSource
 from steelyard.results.run_folder import RunFolder
 
 log = logging.getLogger(__name__)
@@ -71,13 +70,14 @@ class RunState:
     faults: Faults = NO_FAULTS
     redact: Callable[[bytes], bytes] | None = None
     tasks: Sequence[Task] | None = None
-    reuse: ReuseSource | None = None
     reuse_note: str | None = None
     counts: Counter[Outcome] = field(default_factory=Counter)
     issue_counts: Counter[str] = field(default_factory=Counter)
     flights: dict[str, Flight] = field(default_factory=dict)
     identities: dict[int, TaskIdentities] = field(default_factory=dict)
     stop: Stop | None = None
+    is_loaded: bool = False
+    """True once its tasks are queued and what is taken from an earlier run is recorded."""
     ended: bool = False
     reused: int = 0
     cost_usd: float | None = 0.0
@@ -118,18 +118,6 @@ class RunState:
             execution=start.execution,
             token=token,
             seed=start.attempt,
-        )
-
-    def reuse_decision(self, source: ReuseSource, start: Start) -> Decision:
-        """What the contract's table says of an attempt and its saved record."""
-        assert self.tasks is not None  # noqa: S101 — attempts start after loading
-        identity = self.identity(start.task)
-        return source.decide(
-            self.tasks[start.task].id,
-            start.attempt,
-            identity.generation,
-            identity.evaluation,
-            self.plan.retry_patterns,
         )
 
     def log_issues(self, record: AttemptRecord) -> None:

@@ -28,7 +28,9 @@ class EventKind(StrEnum):
     """Every kind of event."""
 
     PLANNED = "planned"
-    """`tasks`, `k`: what the ledger must add up to."""
+    """`tasks`, `k`: what the ledger must add up to; `reuse`: the run that is taken from."""
+    CARRIED = "carried"
+    """All that is taken from that run is recorded; before it, the run alone is not enough."""
     STARTED = "started"
     """`task`, `attempt`, `execution`, `token`: the intent of an execution."""
     OPENED = "opened"

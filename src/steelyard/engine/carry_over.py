@@ -1,0 +1,158 @@
+"""Which attempts of a request are taken from an earlier run, which are left to run.
+
+Decided for all of them before the first starts, so that what is taken needs no slot, no
+creation token and no reservation. Records are read again when they are written: only numbers
+are kept meanwhile.
+
+A run that died while it was taking from another holds only part of what was finished. So the
+sources are a chain: the run that is reused, then what it had not finished taking from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from steelyard.components.benchmark import Task
+from steelyard.components.issues import Issue, IssueCode, Outcome, Phase
+from steelyard.config.errors import SteelyardError
+from steelyard.engine.plan import RequestPlan
+from steelyard.results.files import Faults, StorageFailed
+from steelyard.results.journal import EventKind
+from steelyard.results.reader import RunReader
+from steelyard.results.records import AttemptRecord
+from steelyard.results.reuse import Decision, ReuseSource
+from steelyard.results.run_folder import RunFolder
+
+
+@dataclass(slots=True)
+class CarryOver:
+    """The attempts of a request, divided."""
+
+    chain: tuple[ReuseSource, ...]
+    """Newest first; never empty."""
+    to_run: list[Sequence[int]] = field(default_factory=list)
+    """For each task the attempts that are left to run, ascending."""
+    taken: list[tuple[int, int]] = field(default_factory=list)
+    """(task index, attempt)."""
+    skipped: list[tuple[int, int]] = field(default_factory=list)
+    """Needless, because a taken attempt of their task has passed."""
+    warnings: list[str] = field(default_factory=list)
+    """What was wrong with saved data."""
+
+    def attempts_of(self, task: int) -> Sequence[int]:
+        """The attempts of a task that are left to run."""
+        return self.to_run[task]
+
+
+def source_chain(first: Path, limits: Mapping[str, Any]) -> tuple[ReuseSource, ...]:
+    """Open a run to reuse, and behind it the run it had not finished taking from, and so on.
+
+    Raises:
+        RunUnreadable: the first cannot be read. One behind it that cannot is left out.
+    """
+    chain = [ReuseSource(first, limits=limits)]
+    seen = {first}
+    behind = _unfinished_source(first)
+    while behind is not None and behind not in seen:
+        seen.add(behind)
+        try:
+            chain.append(ReuseSource(behind, limits=limits))
+        except SteelyardError:
+            break
+        behind = _unfinished_source(behind)
+    return tuple(chain)
+
+
+def _unfinished_source(root: Path) -> Path | None:
+    """The run that this one began to take from and did not finish; None mostly."""
+    source: Path | None = None
+    try:
+        for event in RunReader(root).events():
+            if event.get("kind") == EventKind.PLANNED and event.get("reuse"):
+                source = root.parent / Path(str(event["reuse"])).name
+            elif event.get("kind") == EventKind.CARRIED:
+                return None
+    except SteelyardError:
+        return None
+    return source
+
+
+def divide(plan: RequestPlan, tasks: Sequence[Task], chain: tuple[ReuseSource, ...]) -> CarryOver:
+    """Decide for every attempt by the contract's table. Blocking: for a thread."""
+    found = CarryOver(chain, warnings=[text for source in chain for text in source.warnings])
+    every = tuple(range(1, plan.k + 1))
+    for index, task in enumerate(tasks):
+        identities = plan.identities(task)
+        left, passed = [], False
+        for attempt in every:
+            decision, _ = _decide(plan, chain, task.id, attempt, identities)
+            if decision.warning is not None:
+                found.warnings.append(decision.warning)
+            record = decision.record
+            if record is None:
+                left.append(attempt)
+            else:
+                found.taken.append((index, attempt))
+                passed = passed or plan.stops_task(record.outcome, record.metrics)
+        if passed:
+            found.skipped += [(index, attempt) for attempt in left]
+            left = []
+        found.to_run.append(every if len(left) == len(every) else tuple(left))
+    return found
+
+
+def taken_records(
+    plan: RequestPlan,
+    tasks: Sequence[Task],
+    carry: CarryOver,
+    folder: RunFolder,
+    faults: Faults,
+) -> Iterator[tuple[int, AttemptRecord]]:
+    """Read what is taken once more, answers that lie in files copied; (task index, record).
+
+    A record that can no longer be read becomes FATAL: its attempt is not run in this run, and
+    the next reuse runs it.
+
+    Raises:
+        StorageFailed: the new run's folder cannot be written.
+    """
+    for index, attempt in carry.taken:
+        task = tasks[index]
+        decision, source = _decide(plan, carry.chain, task.id, attempt, plan.identities(task))
+        record = decision.record
+        reason = decision.warning or decision.reason
+        if record is not None:
+            try:
+                source.carry_answer(record, folder.root, faults=faults)
+            except StorageFailed:
+                raise
+            except (OSError, SteelyardError) as error:
+                record, reason = None, str(error)
+        yield index, record or _lost(task, attempt, reason)
+
+
+def _decide(
+    plan: RequestPlan,
+    chain: tuple[ReuseSource, ...],
+    task_id: str,
+    attempt: int,
+    identities: tuple[str, str],
+) -> tuple[Decision, ReuseSource]:
+    """What the first run of the chain that has the attempt says; else what the newest says."""
+    first: tuple[Decision, ReuseSource] | None = None
+    for source in chain:
+        decision = source.decide(task_id, attempt, *identities, plan.retry_patterns)
+        if decision.record is not None:
+            return decision, source
+        first = first or (decision, source)
+    assert first is not None  # noqa: S101 — a chain is never empty
+    return first
+
+
+def _lost(task: Task, attempt: int, reason: str) -> AttemptRecord:
+    message = f"its saved record changed while it was being taken: {reason}"
+    issue = replace(Issue.of(IssueCode.STORAGE_FAILED, Phase.COLLECT, message), execution=0)
+    return AttemptRecord(task.id, attempt, Outcome.FAILED_FATAL, issues=(issue,))
