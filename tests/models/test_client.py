@@ -14,8 +14,11 @@ from steelyard.config.errors import BadInput
 from steelyard.config.secrets import SecretStore, SecretUnavailable
 from steelyard.models.adaptive import AdaptiveLimit
 from steelyard.models.client import make_endpoint
+from steelyard.models.lines import Lines
 from steelyard.models.mock.answers import echo
+from steelyard.models.protocols import PROTOCOLS as WIRES
 from steelyard.models.slots import Slots
+from steelyard.models.upstream import parse_address
 from steelyard.testing.endpoint import mock_endpoint
 from tests.models.calling import PROTOCOLS, ask, client_of, endpoint, fault_of, settings
 
@@ -129,6 +132,92 @@ def test_loopback_never_goes_through_a_proxy(monkeypatch: pytest.MonkeyPatch) ->
     assert asyncio.run(run()) == "direct"
 
 
+def test_a_proxy_of_the_environment_is_used_for_other_hosts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def run(no_proxy: str) -> AttemptFault:
+        async with mock_endpoint() as mock:
+            monkeypatch.setenv("http_proxy", mock.url.removesuffix("/v1"))
+            monkeypatch.setenv("no_proxy", no_proxy)
+            made = endpoint("http://models.invalid/v1", max_request_retries=0)
+            fault = await fault_of(client_of(made).generate(ask()))
+            await made.close()
+            return fault
+
+    # The mock refuses the host name it is asked to pass on to: so it was asked.
+    assert "answered 403: this host name is not served" in asyncio.run(run("")).message
+    direct = asyncio.run(run("models.invalid"))
+    assert direct.code is IssueCode.MODEL_UNAVAILABLE
+
+
+@pytest.mark.parametrize(
+    "garbage",
+    [
+        b"SSH-2.0-OpenSSH_9.2\r\n",
+        b"\x00\xff\x16\x03\x01" * 50,
+        b"HTTP/1.1 200 OK\r\ncontent-length: ten\r\n\r\n{}",
+        b"HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\n{}",
+        b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n",
+        b"HTTP/1.1 200 OK\r\n" + b"a: b\r\n" * 50_000,
+        b"",
+    ],
+)
+def test_an_endpoint_that_does_not_speak_http_is_unavailable(garbage: bytes) -> None:
+    async def run() -> AttemptFault:
+        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.read(100)
+            writer.write(garbage)
+            writer.close()
+
+        server = await asyncio.start_server(serve, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        made = endpoint(f"http://127.0.0.1:{port}/v1", max_request_retries=1)
+        fault = await fault_of(client_of(made).generate(ask()))
+        await made.close()
+        server.close()
+        await server.wait_closed()
+        return fault
+
+    fault = asyncio.run(run())
+    assert (fault.code, fault.request_fault) == (IssueCode.MODEL_UNAVAILABLE, False)
+
+
+def test_settings_do_not_show_their_secrets() -> None:
+    made = endpoint(
+        "http://user:pass-word-1@127.0.0.1:1/v1",
+        secrets=SecretStore({"K": "sekret-1234"}),
+        api_key={"$secret": "env:K"},
+    )
+    shown = repr(made.settings)
+    assert "sekret" not in shown
+    assert "pass-word" not in shown
+    assert made.settings.address.origin == "http://127.0.0.1:1"
+
+
+@pytest.mark.parametrize(
+    ("base", "protocol", "target"),
+    [
+        ("https://api.openai.com/v1", "openai-chat", "/v1/chat/completions"),
+        ("https://h/v1/", "openai-responses", "/v1/responses"),
+        ("https://api.anthropic.com", "anthropic", "/v1/messages"),
+        ("https://h/v1", "anthropic", "/v1/messages"),
+        ("https://h/proxy/v1", "anthropic", "/proxy/v1/messages"),
+        ("https://h/d/m?api-version=2", "openai-chat", "/d/m/chat/completions?api-version=2"),
+        ("https://h/a b", "openai-chat", None),
+        ("https://h/ä", "openai-chat", "/%C3%A4/chat/completions"),
+    ],
+)
+def test_a_base_url_is_joined_with_the_protocols_path(
+    base: str, protocol: str, target: str | None
+) -> None:
+    path = WIRES[protocol].path
+    if target is None:
+        with pytest.raises(BadInput):
+            parse_address(base)
+    else:
+        assert parse_address(base).target(path) == target
+
+
 def test_no_more_calls_are_in_flight_than_connections_allow() -> None:
     async def run() -> int:
         async with mock_endpoint(latency="0.02") as mock:
@@ -138,6 +227,30 @@ def test_no_more_calls_are_in_flight_than_connections_allow() -> None:
             return mock.server.stats.max_in_flight
 
     assert asyncio.run(run()) == 5
+
+
+def test_requests_to_one_address_share_its_connections_and_limit() -> None:
+    async def run() -> int:
+        lines = Lines()
+        async with mock_endpoint(latency="0.02") as mock:
+            two = [
+                make_endpoint(
+                    settings(mock.url, max_connections=4) | {"id": model},
+                    SecretStore({}),
+                    clock=SystemClock(),
+                    seed=0,
+                    lines=lines,
+                )
+                for model in ("a", "b")
+            ]
+            await asyncio.gather(
+                *(client_of(made).generate(ask(str(i))) for i in range(12) for made in two)
+            )
+            for made in two:
+                await made.close()
+            return mock.server.stats.max_in_flight
+
+    assert asyncio.run(run()) == 4
 
 
 def test_concurrency_shrinks_on_429_and_everything_is_answered() -> None:

@@ -15,26 +15,19 @@ from steelyard.components.clock import AgentTimer, Clock
 from steelyard.components.issues import AttemptFault, IssueCode
 from steelyard.components.model import ModelRequest, ModelResponse
 from steelyard.components.values import NO_USAGE, Usage
-from steelyard.config.errors import BadInput, Problem, Where
 from steelyard.config.secrets import SecretStore
-from steelyard.models.adaptive import AdaptiveLimit
 from steelyard.models.backoff import BACKOFF, Backoff, retry_after_s
+from steelyard.models.lines import Lines
 from steelyard.models.prices import Pricing, pricing_for
-from steelyard.models.protocols import PROTOCOLS
 from steelyard.models.protocols.encoding import encode
-from steelyard.models.protocols.form import EndpointError, Reading, TokenCounts, WireProtocol
-from steelyard.models.rates import REQUEST_BURST_S, TOKEN_BURST_S, Bucket
+from steelyard.models.protocols.form import EndpointError, Reading, TokenCounts
 from steelyard.models.refusals import Verdict, endpoint_words, verdict
-from steelyard.models.slots import Slots
+from steelyard.models.settings import EndpointSettings, parse_settings
 from steelyard.models.upstream import (
-    Address,
     CertificateRefused,
     ConnectionFailed,
     HttpAnswer,
     TooLarge,
-    Upstream,
-    header_pairs,
-    parse_address,
 )
 
 PROBE_S: Final = 0.25
@@ -42,23 +35,6 @@ PROBE_S: Final = 0.25
 for every slot, and a right one at most this long, once."""
 CHARACTERS_PER_TOKEN: Final = 4
 Sleep = Callable[[float], Awaitable[None]]
-
-
-@dataclass(frozen=True, slots=True)
-class EndpointSettings:
-    """`ModelSettings`, secrets revealed."""
-
-    model_id: str
-    protocol: WireProtocol
-    address: Address
-    headers: tuple[tuple[bytes, bytes], ...]
-    params: Mapping[str, Any]
-    max_request_retries: int
-    max_connections: int
-    rpm: float | None
-    tpm: float | None
-    request_timeout_s: float | None
-    max_response_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +60,7 @@ class Endpoint:
         pricing: what its calls cost.
         clock: tells the time.
         seed: of the backoff's jitter.
+        lines: the connections and limits that endpoints of one address share.
         backoff: how retries are spaced.
         sleep: how to wait; tests hand in their own.
     """
@@ -95,6 +72,7 @@ class Endpoint:
         *,
         clock: Clock,
         seed: int,
+        lines: Lines,
         backoff: Backoff = BACKOFF,
         sleep: Sleep = asyncio.sleep,
     ) -> None:
@@ -103,14 +81,18 @@ class Endpoint:
         self.clock = clock
         self.calls_succeeded = 0
         """Over all attempts; while 0, a rejection is a fault of the request."""
-        self.slots = Slots(AdaptiveLimit(settings.max_connections))
+        self._line = lines.join(
+            settings.address,
+            settings.headers,
+            max_connections=settings.max_connections,
+            rpm=settings.rpm,
+            tpm=settings.tpm,
+            now_s=clock.monotonic(),
+        )
+        self.slots = self._line.slots
         self._backoff = backoff
         self._sleep = sleep
         self._chance = random.Random(seed)  # noqa: S311 — jitter, not a secret
-        self._upstream = Upstream(settings.address)
-        now_s = clock.monotonic()
-        self._requests = _bucket(settings.rpm, REQUEST_BURST_S, now_s)
-        self._tokens = _bucket(settings.tpm, TOKEN_BURST_S, now_s)
         self._mean_output = 0.0
         self._rejection: AttemptFault | None = None
         self._is_probed = False
@@ -123,7 +105,7 @@ class Endpoint:
 
     async def close(self) -> None:
         """Close every connection. Called once, after the last call."""
-        await self._upstream.close()
+        await self._line.leave()
 
     async def call(self, request: ModelRequest, timer: AgentTimer) -> Answered:
         """Make one call, request retries included.
@@ -227,11 +209,11 @@ class Endpoint:
         """Wait until both rates allow the call; give the tokens reserved for it."""
         wait_s = 0.0
         reserved = 0.0
-        if self._requests is not None:
-            wait_s = self._requests.take(1, self.clock.monotonic())
-        if self._tokens is not None:
+        if self._line.requests is not None:
+            wait_s = self._line.requests.take(1, self.clock.monotonic())
+        if self._line.tokens is not None:
             reserved = body_bytes / CHARACTERS_PER_TOKEN + self._mean_output
-            wait_s = max(wait_s, self._tokens.take(reserved, self.clock.monotonic()))
+            wait_s = max(wait_s, self._line.tokens.take(reserved, self.clock.monotonic()))
         if wait_s > 0:
             with timer.waiting():
                 await self._sleep(wait_s)
@@ -245,10 +227,10 @@ class Endpoint:
             return
         self.calls_succeeded += 1
         self.slots.limit.succeeded()
-        if self._tokens is not None and outcome.counts is not None:
+        if self._line.tokens is not None and outcome.counts is not None:
             counts = outcome.counts
             used = counts.input_tokens + counts.output_tokens
-            self._tokens.settle(used - reserved, self.clock.monotonic())
+            self._line.tokens.settle(used - reserved, self.clock.monotonic())
             self._mean_output += 0.1 * (counts.output_tokens - self._mean_output)
 
     async def _send(self, path: str, body: bytes) -> Reading | _Failure:
@@ -259,7 +241,7 @@ class Endpoint:
         headers = [*settings.headers, (b"content-length", str(len(body)).encode("ascii"))]
         try:
             async with asyncio.timeout(settings.request_timeout_s):
-                answer = await self._upstream.post(
+                answer = await self._line.upstream.post(
                     target, headers, body, settings.max_response_bytes
                 )
         except TimeoutError:
@@ -381,6 +363,7 @@ def make_endpoint(
     prices: Mapping[str, Mapping[str, Any]] | None = None,
     clock: Clock,
     seed: int,
+    lines: Lines | None = None,
     backoff: Backoff = BACKOFF,
     sleep: Sleep = asyncio.sleep,
 ) -> Endpoint:
@@ -392,6 +375,8 @@ def make_endpoint(
         prices: the user's `prices:`, by model id.
         clock: tells the time.
         seed: of the backoff's jitter.
+        lines: hand in one object for all endpoints of a process, so that requests to one
+            address share its connections and limits; without it this one has its own.
         backoff: how retries are spaced.
         sleep: how to wait.
 
@@ -404,63 +389,12 @@ def make_endpoint(
     pricing = pricing_for(
         known.model_id, base_url, is_local=known.address.is_local, prices=prices or {}
     )
-    return Endpoint(known, pricing, clock=clock, seed=seed, backoff=backoff, sleep=sleep)
-
-
-def parse_settings(settings: Mapping[str, Any], secrets: SecretStore) -> EndpointSettings:
-    """Reveal and check `ModelSettings` as JSON; see `make_endpoint`."""
-    protocol = PROTOCOLS[settings.get("api_protocol") or "openai-chat"]
-    params = secrets.reveal_tree(settings.get("params") or {})
-    _check_params(protocol, params)
-    address = parse_address(
-        secrets.reveal_tree(settings.get("base_url")) or protocol.default_base_url
+    return Endpoint(
+        known,
+        pricing,
+        clock=clock,
+        seed=seed,
+        lines=lines or Lines(),
+        backoff=backoff,
+        sleep=sleep,
     )
-    key = secrets.reveal_tree(settings.get("api_key"))
-    headers = {
-        "host": address.origin.partition("://")[2],
-        "user-agent": "steelyard",
-        "accept": "application/json",
-        "accept-encoding": "identity",
-        "content-type": "application/json",
-        **protocol.fixed_headers,
-        **({"authorization": address.basic_auth} if address.basic_auth else {}),
-        **(protocol.auth_headers(key) if key else {}),
-    }
-    for name, value in secrets.reveal_tree(settings.get("extra_headers") or {}).items():
-        headers[name.lower()] = value
-    timeout_s = float(settings.get("request_timeout_seconds", 600))
-    return EndpointSettings(
-        model_id=settings["id"],
-        protocol=protocol,
-        address=address,
-        headers=tuple(header_pairs(headers)),
-        params=params,
-        max_request_retries=settings.get("max_request_retries", 5),
-        max_connections=settings.get("max_connections", 64),
-        rpm=settings.get("rpm"),
-        tpm=settings.get("tpm"),
-        request_timeout_s=timeout_s or None,
-        max_response_bytes=settings.get("max_response_bytes", 16 * 1024 * 1024),
-    )
-
-
-def _check_params(protocol: WireProtocol, params: Mapping[str, Any]) -> None:
-    problems = [
-        Problem(
-            f"model.params.{name} would replace what the harness sends",
-            Where(field=f"model.params.{name}"),
-            "leave it out" if name != "model" else "write the model's id as model.id",
-        )
-        for name in sorted(protocol.reserved & set(params))
-        if not (name == "stream" and params[name] is False)
-    ]
-    try:
-        encode(params)
-    except (ValueError, TypeError) as error:
-        problems.append(Problem(f"cannot be sent as JSON: {error}", Where(field="model.params")))
-    if problems:
-        raise BadInput.of(problems)
-
-
-def _bucket(per_minute: float | None, burst_s: float, now_s: float) -> Bucket | None:
-    return None if per_minute is None else Bucket(per_minute, burst_s=burst_s, now_s=now_s)

@@ -173,6 +173,7 @@ class Upstream:
             httpcore2.ProtocolError,
             httpcore2.ProxyError,
             httpcore2.TimeoutException,
+            OSError,  # what TLS raises in mid-stream is not mapped
         ) as error:
             raise _connection_failed(error) from error
         finally:

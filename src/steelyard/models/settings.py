@@ -1,0 +1,98 @@
+"""`ModelSettings` as the client uses them: secrets revealed, headers and address made.
+
+What this gives holds secrets in clear: it is never logged, compared or written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from steelyard.config.errors import BadInput, Problem, Where
+from steelyard.config.secrets import SecretStore
+from steelyard.models.protocols import PROTOCOLS
+from steelyard.models.protocols.encoding import encode
+from steelyard.models.protocols.form import WireProtocol
+from steelyard.models.upstream import Address, header_pairs, parse_address
+
+
+@dataclass(frozen=True, slots=True)
+class EndpointSettings:
+    """`ModelSettings`, secrets revealed."""
+
+    model_id: str
+    protocol: WireProtocol
+    address: Address = field(repr=False)
+    headers: tuple[tuple[bytes, bytes], ...] = field(repr=False)
+    params: Mapping[str, Any] = field(repr=False)
+    max_request_retries: int
+    max_connections: int
+    rpm: float | None
+    tpm: float | None
+    request_timeout_s: float | None
+    max_response_bytes: int
+
+
+def parse_settings(settings: Mapping[str, Any], secrets: SecretStore) -> EndpointSettings:
+    """Reveal and check `ModelSettings`.
+
+    Args:
+        settings: as JSON, secrets in their `$secret` form.
+        secrets: where their values are.
+
+    Raises:
+        BadInput: an address, header or parameter that cannot be sent.
+        SecretUnavailable: this process has no value for a secret.
+    """
+    protocol = PROTOCOLS[settings.get("api_protocol") or "openai-chat"]
+    params = secrets.reveal_tree(settings.get("params") or {})
+    _check_params(protocol, params)
+    address = parse_address(
+        secrets.reveal_tree(settings.get("base_url")) or protocol.default_base_url
+    )
+    key = secrets.reveal_tree(settings.get("api_key"))
+    headers = {
+        "host": address.origin.partition("://")[2],
+        "user-agent": "steelyard",
+        "accept": "application/json",
+        "accept-encoding": "identity",
+        "content-type": "application/json",
+        **protocol.fixed_headers,
+        **({"authorization": address.basic_auth} if address.basic_auth else {}),
+        **(protocol.auth_headers(key) if key else {}),
+    }
+    for name, value in secrets.reveal_tree(settings.get("extra_headers") or {}).items():
+        headers[name.lower()] = value
+    timeout_s = float(settings.get("request_timeout_seconds", 600))
+    return EndpointSettings(
+        model_id=settings["id"],
+        protocol=protocol,
+        address=address,
+        headers=tuple(header_pairs(headers)),
+        params=params,
+        max_request_retries=settings.get("max_request_retries", 5),
+        max_connections=settings.get("max_connections", 64),
+        rpm=settings.get("rpm"),
+        tpm=settings.get("tpm"),
+        request_timeout_s=timeout_s or None,
+        max_response_bytes=settings.get("max_response_bytes", 16 * 1024 * 1024),
+    )
+
+
+def _check_params(protocol: WireProtocol, params: Mapping[str, Any]) -> None:
+    problems = [
+        Problem(
+            f"model.params.{name} would replace what the harness sends",
+            Where(field=f"model.params.{name}"),
+            "leave it out" if name != "model" else "write the model's id as model.id",
+        )
+        for name in sorted(protocol.reserved & set(params))
+        if not (name == "stream" and params[name] is False)
+    ]
+    try:
+        encode(params)
+    except (ValueError, TypeError) as error:
+        problems.append(Problem(f"cannot be sent as JSON: {error}", Where(field="model.params")))
+    if problems:
+        raise BadInput.of(problems)
