@@ -57,7 +57,7 @@ def test_a_folder_that_holds_something_is_not_written_over(tmp_path: Path, pack:
 
 
 def test_a_malformed_pack_is_exit_2_with_every_place(tmp_path: Path, pack: Any) -> None:
-    root = write_pack(tmp_path, "[{type: nummber, expected: 1}]", more="prompt: a\nslgu: b")
+    root = write_pack(tmp_path, "[{type: numberz, expected: 1}]", more="prompt: a\nslgu: b")
     said = pack("check", root)
     assert said.status == 2
     assert "pack.yaml:5:1" in said.err

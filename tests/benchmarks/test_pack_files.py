@@ -133,6 +133,11 @@ def test_validators_that_do_not_fit_are_named(tmp_path: Path, validator: str, sa
     assert any(said in problem and "pack.yaml:7:" in problem for problem in problems), problems
 
 
+def test_a_malformed_path_is_said_once(tmp_path: Path) -> None:
+    validator = "{type: command, run: [a], files: 'x/{{ a b }}'}"
+    assert len(problems_of(write_pack(tmp_path, f"[{validator}]"))) == 1
+
+
 def test_what_is_no_pack_says_how_to_make_one(tmp_path: Path) -> None:
     assert "pack init" in problems_of(tmp_path / "nowhere")[0]
     assert "has no pack.yaml" in problems_of(tmp_path)[0]

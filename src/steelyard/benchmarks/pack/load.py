@@ -112,7 +112,8 @@ def load_pack(path: Path) -> Pack:
     loader = _Loader(root, document, file)
     pack = loader.load()
     if loader.problems:
-        raise BadInput.of(loader.problems)
+        # A path is compiled once to be used and once to be looked up: one complaint is enough.
+        raise BadInput.of(list(dict.fromkeys(loader.problems)))
     return pack
 
 
