@@ -174,7 +174,7 @@ def test_turns_script_a_whole_conversation() -> None:
 
 def test_a_bad_answers_file_names_every_line(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
-    path.write_text('{"answer": "x"}\nnot json\n{"anwser": "x"}\n{"prompt": "p"}\n')
+    path.write_text('{"answer": "x"}\nnot json\n{"answer_": "x"}\n{"prompt": "p"}\n')
     with pytest.raises(BadInput) as caught:
         read_file(path)
     assert [problem.where.line for problem in caught.value.problems] == [2, 3, 4]
@@ -196,7 +196,7 @@ def test_a_function_that_fails_is_a_500_not_a_crash() -> None:
     assert (reply.status, b"boom" in reply.body) == (500, True)
 
 
-@pytest.mark.parametrize("data", [3, {"anwser": "x"}, {"turns": []}, {"tool_calls": [{}]}])
+@pytest.mark.parametrize("data", [3, {"answer_": "x"}, {"turns": []}, {"tool_calls": [{}]}])
 def test_an_answer_of_a_wrong_form_is_refused(data: Any) -> None:
     with pytest.raises(ValueError, match=r"\w"):
         answer_of(data, call("q"))
@@ -227,7 +227,7 @@ def test_a_fault_meets_the_calls_it_was_ordered_for(text: str, met: list[int]) -
 @pytest.mark.parametrize(
     "text",
     [
-        *("200", "999", "rest", "500:frist=1", "500:first=x", "500:rate=2", "reset:at=end"),
+        *("200", "999", "rest", "500:firsts=1", "500:first=x", "500:rate=2", "reset:at=end"),
         *("500:first", "huge_body:mb=0", "500:every=0", "wrong_usage:how=odd"),
         "hang:retry_after=1",
     ],
