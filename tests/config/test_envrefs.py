@@ -147,8 +147,9 @@ def test_short_secrets_are_named_in_a_warning(tmp_path: Path) -> None:
 
 
 def test_variables_named_in_secret_env_are_secret(tmp_path: Path) -> None:
-    text = "defaults: {model: {id: m}}\nruntime: {secret_env: [MINE, GONE]}"
-    found = resolved(tmp_path, text, {"MINE": "my-own-secret"})
+    text = "defaults: {model: {id: m}}\nruntime: {secret_env: [MINE, GONE, TINY]}"
+    found = resolved(tmp_path, text, {"MINE": "my-own-secret", "TINY": "abc"})
     assert ("env:MINE", "my-own-secret") in list(found.secrets.items())
-    (warning,) = found.warnings
-    assert "GONE" in warning.message
+    gone, tiny = found.warnings
+    assert "GONE, which is not set" in gone.message
+    assert "TINY is too short" in tiny.message

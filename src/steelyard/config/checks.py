@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Final, Protocol
 
 from steelyard.config.errors import Problem, Where
@@ -38,6 +39,15 @@ class ComponentIds(Protocol):
     def canonical(self, kind: str, name: str) -> str:
         """Resolve an alias; other ids come back as they are."""
         ...
+
+
+class RememberedIds:
+    """Asks each question once: the registry looks through what is installed to answer."""
+
+    def __init__(self, ids: ComponentIds) -> None:
+        self.is_known = cache(ids.is_known)
+        self.known = cache(ids.known)
+        self.canonical = cache(ids.canonical)
 
 
 _MISPLACED: Final[tuple[tuple[str, str, str], ...]] = (

@@ -22,6 +22,7 @@ from steelyard.config.schema.orchestration import Orchestration, SharedRuntime
 from steelyard.config.schema.request import RequestRuntime
 from steelyard.config.schema.written import ConfigFile, OrchestrationFile
 from steelyard.config.sealing import seal
+from steelyard.config.secret_names import is_recognisable
 from steelyard.config.secrets import SecretStore
 from steelyard.config.source import Node, Origin, read_file
 from steelyard.config.validation import conform
@@ -123,7 +124,7 @@ class _Resolving:
         self.store = SecretStore(self.environ)
         self.problems: list[Problem] = []
         self.warnings: list[Problem] = []
-        self._ids = components
+        self._ids = checks.RememberedIds(components) if components is not None else None
 
     def _canonical(self, kind: str, name: str) -> str:
         return self._ids.canonical(kind, name) if self._ids is not None else name
@@ -327,10 +328,13 @@ class _Resolving:
         for node in names.value:
             if not isinstance(node.value, str):
                 continue
+            where = node.origin.where
             if not self.store.put_variable(node.value):
-                self.warnings.append(
-                    Problem(f"secret_env names {node.value}, which is not set", node.origin.where)
-                )
+                said = f"secret_env names {node.value}, which is not set"
+                self.warnings.append(Problem(said, where))
+            elif not is_recognisable(self.environ[node.value]):
+                said = f"{node.value} is too short or too common to be redacted"
+                self.warnings.append(Problem(said, where, remedy="its text may show"))
 
     def raise_problems(self) -> None:
         if self.problems:
