@@ -395,6 +395,7 @@ def test_a_pipe_in_a_pack_is_refused_and_not_read(tmp_path: Path) -> None:
         ("workspace: w\nreference: {files: w/hidden}", "{type: exact, expected: a}"),
         ("workspace: w\nreference: {files: 'w/{{ id }}'}", "{type: exact, expected: a}"),
         ("reference: {files: cases/a}", "{type: exact, expected: a}"),
+        ("workspace: w\nreference: {files: '{{ answer }}'}", "{type: exact, expected: a}"),
     ],
 )
 def test_a_pack_that_would_show_hidden_files_is_refused(
@@ -403,5 +404,6 @@ def test_a_pack_that_would_show_hidden_files_is_refused(
     for folder in ("w/hidden", "w/a", "cases/a"):
         (tmp_path / folder).mkdir(parents=True)
     (tmp_path / "w/tests.py").write_text("")
-    root = write_pack(tmp_path, f"[{validator}]", more=f"prompt: a\n{more}")
+    cases = [{"id": "a", "answer": "w/hidden"}]
+    root = write_pack(tmp_path, f"[{validator}]", cases, more=f"prompt: a\n{more}")
     assert any("the agent would see it" in problem for problem in problems_of(root))

@@ -9,11 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steelyard.benchmarks.pack.template import (
-    MAX_OUTPUT_CHARS,
-    TemplateProblem,
-    compile_template,
-)
+from steelyard.benchmarks.pack.template import compile_template
+from steelyard.benchmarks.pack.template_language import MAX_OUTPUT_CHARS, TemplateProblem
 
 
 def render(source: str, **values: Any) -> str:

@@ -15,7 +15,8 @@ from steelyard.benchmarks.pack.load import CASES_FOLDER, Pack, load_pack
 from steelyard.benchmarks.pack.matching import last_group
 from steelyard.benchmarks.pack.paths import PathProblem, folder_in
 from steelyard.benchmarks.pack.scoring import Weighed, score_of
-from steelyard.benchmarks.pack.template import Template, TemplateProblem
+from steelyard.benchmarks.pack.template import Template
+from steelyard.benchmarks.pack.template_language import TemplateProblem
 from steelyard.benchmarks.pack.validators.contract import Work
 from steelyard.components.benchmark import (
     Benchmark,

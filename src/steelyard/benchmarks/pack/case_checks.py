@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from steelyard.benchmarks.pack.cases import Problems, read_cases
-from steelyard.benchmarks.pack.load import Pack
-from steelyard.benchmarks.pack.paths import PathProblem, file_in, folder_in
-from steelyard.benchmarks.pack.template import TemplateProblem
+from steelyard.benchmarks.pack.load import CASES_FOLDER, Pack
+from steelyard.benchmarks.pack.paths import PathProblem, file_in, folder_in, overlaps
+from steelyard.benchmarks.pack.template_language import TemplateProblem
 from steelyard.components.benchmark import Task
 from steelyard.components.issues import AttemptFault
 from steelyard.config.errors import Problem, Where
@@ -71,6 +72,14 @@ def _check_paths(
                 text = use.template.render(task.data)
                 if text not in seen:
                     seen.add(text)
-                    (folder_in if use.is_folder else file_in)(pack.root, text)
+                    path = (folder_in if use.is_folder else file_in)(pack.root, text)
+                    _check_hidden(pack, path, text)
             except (TemplateProblem, PathProblem) as error:
                 problems.add(Problem(f"case {task.id!r}: {error}", places[task.id]))
+
+
+def _check_hidden(pack: Pack, path: Path, text: str) -> None:
+    """Raise `PathProblem` where the agent would see what a case's own path names."""
+    for folder in (pack.workspace, pack.root / CASES_FOLDER):
+        if folder is not None and overlaps(path, folder):
+            raise PathProblem(f"{text!r} overlaps {folder.name}, so the agent would see it")

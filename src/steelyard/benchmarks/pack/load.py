@@ -216,7 +216,7 @@ class _Loader:
         self, template: Template, field: tuple[str | int, ...], *, is_folder: bool
     ) -> None:
         self.paths.append(PackPathUse(template, field, is_folder))
-        if template.is_constant:
+        if template.is_constant and template.source:  # a malformed one is empty, and was named
             self._looked_up(template.source, field, is_folder=is_folder)
 
     def _looked_up(

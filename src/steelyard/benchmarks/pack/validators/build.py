@@ -21,7 +21,8 @@ from steelyard.benchmarks.pack.schema import (
     TextValidatorSpec,
     ValidatorSpec,
 )
-from steelyard.benchmarks.pack.template import Template, TemplateProblem, compile_template
+from steelyard.benchmarks.pack.template import Template, compile_template
+from steelyard.benchmarks.pack.template_language import TemplateProblem
 from steelyard.benchmarks.pack.validators.choices import Choice
 from steelyard.benchmarks.pack.validators.contract import Validator
 from steelyard.benchmarks.pack.validators.numbers import Number, as_number

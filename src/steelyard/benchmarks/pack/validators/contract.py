@@ -9,7 +9,8 @@ from typing import Any, ClassVar
 
 from steelyard.benchmarks.pack.paths import read_collected
 from steelyard.benchmarks.pack.schema import OnFile, TextValidatorSpec, ValidatorSpec
-from steelyard.benchmarks.pack.template import Template, TemplateProblem
+from steelyard.benchmarks.pack.template import Template
+from steelyard.benchmarks.pack.template_language import TemplateProblem
 from steelyard.components.benchmark import ScoringContext
 from steelyard.components.issues import AttemptFault, IssueCode
 
