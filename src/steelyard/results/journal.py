@@ -32,7 +32,7 @@ class EventKind(StrEnum):
     CARRIED = "carried"
     """All that is taken from that run is recorded; before it, the run alone is not enough."""
     STARTED = "started"
-    """`task`, `attempt`, `execution`, `token`: the intent of an execution."""
+    """`task_id`, `attempt`, `execution`, `token`: the intent of an execution."""
     OPENED = "opened"
     """A session, by its token."""
     CLOSED = "closed"

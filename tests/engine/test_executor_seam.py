@@ -1,0 +1,117 @@
+"""A spec and its result go as JSON through a fresh interpreter that is handed no secret."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from steelyard.components.clock import SystemClock
+from steelyard.components.issues import IssueCode, Outcome
+from steelyard.components.registry import BUILTINS, Kind
+from steelyard.config.secrets import SecretStore
+from steelyard.engine.executor import InProcessExecutor
+from steelyard.engine.services import EndpointPool, Maker
+from steelyard.engine.spec import ComponentSpec, ExecutionResult, ExecutionSpec, RequestSpec
+from steelyard.engine.spec_json import result_from_bytes, spec_to_bytes
+from steelyard.testing.endpoint import MockEndpoint
+from tests.engine.fakes import Watch
+
+pytestmark = pytest.mark.integration
+
+PACK = str(Path(__file__).parents[2] / "examples" / "packs" / "refund-triage")
+SECRET = "sk-canary-0123456789"
+HARNESSES = sorted(BUILTINS[Kind.HARNESS])
+ENVIRONMENTS = sorted(BUILTINS[Kind.ENVIRONMENT])
+
+
+def maker(secrets: SecretStore) -> Maker:
+    clock = SystemClock()
+    return Maker(secrets, clock, EndpointPool(secrets, clock), Path.cwd())
+
+
+def spec(
+    benchmark: str, harness: str, environment: str, model: dict[str, Any] | None
+) -> ExecutionSpec:
+    component = ComponentSpec(benchmark)
+    task = maker(SecretStore({})).component(Kind.BENCHMARK, component).load_tasks()[0]
+    request = RequestSpec("r", component, ComponentSpec(harness), ComponentSpec(environment), model)
+    return ExecutionSpec(request, task, 1, 1, f"test-{secrets.token_hex(8)}", 1)
+
+
+def in_fresh_interpreter(spec: ExecutionSpec, **variables: str) -> ExecutionResult:
+    done = subprocess.run(
+        [sys.executable, "-m", "steelyard.engine.worker"],
+        input=spec_to_bytes(spec),
+        env={"PATH": os.environ["PATH"], **variables},
+        capture_output=True,
+        check=False,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr.decode()
+    return result_from_bytes(done.stdout)
+
+
+def in_process(spec: ExecutionSpec, secrets: SecretStore) -> ExecutionResult:
+    async def main() -> ExecutionResult:
+        executor = InProcessExecutor(maker(secrets))
+        try:
+            return await executor.execute(spec, Watch())
+        finally:
+            await executor.close()
+
+    return asyncio.run(main())
+
+
+def model_settings(endpoint: MockEndpoint, **more: Any) -> dict[str, Any]:
+    from steelyard.config.schema.request import ModelSettings
+
+    settings = ModelSettings(id="m", base_url=endpoint.url).model_dump(mode="json")
+    return settings | more
+
+
+@pytest.mark.parametrize("environment", ENVIRONMENTS)
+@pytest.mark.parametrize("harness", HARNESSES)
+@pytest.mark.parametrize("benchmark", [PACK, "humaneval"], ids=["pack", "humaneval"])
+def test_every_built_in_gives_the_same_result_over_the_seam(
+    benchmark: str, harness: str, environment: str
+) -> None:
+    with MockEndpoint("--text", "no idea") as endpoint:
+        model = model_settings(endpoint) if harness == "chat" else None
+        one = spec(benchmark, harness, environment, model)
+        there, here = in_fresh_interpreter(one), in_process(one, SecretStore({}))
+    assert there.outcome is Outcome.SCORED, there.issues
+    assert there.metrics == here.metrics
+    assert (there.answer, there.trust, there.usage) == (here.answer, here.trust, here.usage)
+    assert bool(there.metrics[next(iter(there.metrics))]) is (harness == "oracle")
+
+
+def test_a_secret_never_crosses_the_seam_and_the_worker_finds_its_own() -> None:
+    with MockEndpoint("--text", "refund", "--require-key", SECRET) as endpoint:
+        model = model_settings(endpoint, api_key={"$secret": "env:MODEL_KEY"})
+        one = spec(PACK, "chat", "host_process", model)
+        assert SECRET.encode() not in spec_to_bytes(one)
+        without = in_fresh_interpreter(one)
+        assert without.outcome is Outcome.FAILED_FATAL
+        assert [issue.code for issue in without.issues] == [IssueCode.SECRET_UNAVAILABLE]
+        assert "MODEL_KEY" in without.issues[0].message
+        assert in_fresh_interpreter(one, MODEL_KEY=SECRET).outcome is Outcome.SCORED
+
+
+def test_bytes_that_are_no_spec_are_refused_with_status_two() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "steelyard.engine.worker"],
+        input=b"{}",
+        capture_output=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 2
+    assert b"execution-spec/1" in done.stderr
+    assert b"Traceback" not in done.stderr
