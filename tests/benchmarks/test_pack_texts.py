@@ -132,6 +132,12 @@ def test_numbers_are_found_where_people_would_see_them(text: str, found: list[fl
     assert numbers_in(text) == found
 
 
+@pytest.mark.parametrize("part", ["1", "1,", "111,", ",111", "1.", ".1", "-", "1e", "1e9", "9 "])
+def test_no_text_of_an_answer_makes_the_search_slow(part: str) -> None:
+    """A quadratic search would take minutes here, not milliseconds."""
+    assert len(numbers_in(part * 100_000)) <= 100_000
+
+
 @pytest.mark.parametrize("text", ["nan", "inf", "1 2", "0x10", "1_000", "", "one", "9" * 1000])
 def test_what_is_not_a_number_alone_is_none(text: str) -> None:
     assert as_number(text) is None

@@ -19,8 +19,8 @@ from steelyard.components.issues import AttemptFault, IssueCode
 
 # Groups of three digits behind commas, then plain digits: `1,234.5`, `-.5`, `2e-3`. A sign that
 # follows a word or digit is a dash (`3-4`, `GPT-4`). Possessive repetition (Python 3.11) keeps the
-# search linear.
-_DIGITS: Final = r"(?:\d{1,3}(?:,\d{3})++(?![\d,])|\d++)"
+# search linear, as does the bound on groups.
+_DIGITS: Final = r"(?:\d{1,3}(?:,\d{3}){1,130}+(?![\d,])|\d++)"
 _NUMBER: Final = re.compile(
     rf"(?<![\w.])(?:(?<![\w)\]])[-+\u2212])?(?:{_DIGITS}(?:\.\d++)?|\.\d++)(?:[eE][-+]?\d{{1,4}}(?!\d))?",
     re.ASCII,
