@@ -104,6 +104,7 @@ class SandboxSession(LocalSession):
         self._ground = ground
         self._limits = limits
         self._group: cgroups.Group | None = None
+        self._free_bytes = 0
         self.trust = trust
         self.description = EnvironmentDescription("sandbox", details=details)
 
@@ -117,6 +118,7 @@ class SandboxSession(LocalSession):
         if owner := self._ground.owner:
             for folder in (self._folder, self._work, self._tmp):
                 os.chown(folder, owner.uid, owner.gid)
+        self._free_bytes = _free_bytes(self._work)
         self._group = self._ground.holders.group(self._request.token, self._limits)
 
     async def exec(
@@ -152,6 +154,8 @@ class SandboxSession(LocalSession):
                     running=self._running,
                 )
                 exit_code = start.exit_code()
+                if ended.stopped_by is None and self._has_grown():
+                    ended = replace(ended, stopped_by=await self._over_limit())
             except processes.ProgramNotStarted as error:
                 if error.blames_words:
                     return refused(error)
@@ -217,12 +221,21 @@ class SandboxSession(LocalSession):
         rlimits = holders.rlimits(self._limits) if holders.prlimit is None else {}
         await start.complete(rlimits, self._group)
 
+    def _has_grown(self) -> bool:
+        """True where so much went from the file system that the folders must be looked at again.
+
+        Programs too short for the watch could else fill it one after another.
+        """
+        free = _free_bytes(self._work)
+        return self._free_bytes - free > self._limits.disk_mb * MIB // 4
+
     async def _over_limit(self) -> str | None:
         """Say `disk` where the session's folders hold more than they may."""
         most = self._limits.disk_mb * MIB
         used = await in_thread(
             used_bytes, [self._work, self._tmp], enough_bytes=most + 1, enough_entries=MAX_FILES
         )
+        self._free_bytes = _free_bytes(self._work)
         return "disk" if used > most else None
 
     def _clear(self) -> None:
@@ -289,19 +302,30 @@ class Sandbox(Environment):
         if self._ground is None or limits.network_open not in _found_tight:
             async with self._probing:
                 if self._ground is None:
-                    self._ground = await in_thread(_find_ground, request.token)
+                    await in_thread(self._settle, request.token)
                 if limits.network_open not in _found_tight:
-                    await self._probe(request, limits)
+                    await self._probe(request, limits.network_open)
         details = {
             **_found_tight[limits.network_open],
             "network": "open" if limits.network_open else "none",
         }
-        return SandboxSession(request, self._ground, limits, trust=trust, details=details)
+        ground = self._ground
+        if ground is None:
+            raise EnvironmentFault("the provider was closed while a session was opened")
+        return SandboxSession(request, ground, limits, trust=trust, details=details)
 
-    async def _probe(self, request: OpenRequest, limits: SandboxLimits) -> None:
+    def _settle(self, token: str) -> None:
+        """Find the ground, and keep it even where whoever asked was cancelled. Blocking."""
+        self._ground = _find_ground(token)
+
+    async def _probe(self, request: OpenRequest, network_open: bool) -> None:
         ground = self._ground
         if ground is None:  # pragma: no cover - found before
             raise AssertionError("no ground")
+        # With the default limits: a session's own may be too tight for the probe's Python.
+        limits = limits_of(
+            SandboxParams(network="open" if network_open else "none"), OpenRequest(request.token)
+        )
         tried = SandboxSession(
             OpenRequest(request.token), ground, limits, trust=Trust.HOST, details={}
         )
@@ -311,7 +335,7 @@ class Sandbox(Environment):
             await tried.close()
         if weak:
             raise EnvironmentFault("the sandbox is not tight on this machine: " + "; ".join(weak))
-        _found_tight[limits.network_open] = {
+        _found_tight[network_open] = {
             "python": platform.python_version(),
             "python_folder": str(ground.python),
             "outside": "unprivileged user" if ground.owner else "calling user",
@@ -331,6 +355,11 @@ class Sandbox(Environment):
         if self._ground is not None and self._ground.view is not None:
             self._ground.view.close()
         self._ground = None
+
+
+def _free_bytes(folder: Path) -> int:
+    status = os.statvfs(folder)
+    return status.f_bavail * status.f_frsize
 
 
 def _find_ground(token: str) -> Ground:

@@ -348,6 +348,18 @@ async def many_files_are_stopped(trial: Trial) -> None:
     assert not result.timed_out
 
 
+@needs("holds_disk")
+async def many_short_programs_cannot_fill_the_disk(trial: Trial) -> None:
+    """Each too short to be watched, together too much: the result says so."""
+    async with trial.session(resources=Resources(disk_mb=16)) as session:
+        for index in range(12):
+            script = f"head -c 4000000 /dev/zero > f{index}; sync f{index}"
+            result = await session.exec(["sh", "-c", script], timeout_s=60)
+            if result.stopped_by == "disk":
+                return
+    raise AssertionError(f"48 MB in a session of 16: {result}")
+
+
 @needs("closes_network")
 async def no_network_is_no_network(trial: Trial) -> None:
     """Only loopback is there, and loopback is the session's own."""
