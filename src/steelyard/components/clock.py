@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Protocol
@@ -40,17 +40,33 @@ def utc_text(moment: datetime) -> str:
     )
 
 
+class Deadline(Protocol):
+    """The end of a phase, which waiting moves."""
+
+    def pause(self) -> None:
+        """Take the deadline away until `resume`."""
+        ...
+
+    def resume(self) -> None:
+        """Give back what was left when it was taken away."""
+        ...
+
+    def extend(self, seconds: float) -> None:
+        """Move it later."""
+        ...
+
+
 class AgentTimer:
     """The agent's time: a stopwatch that stands still while the agent must wait.
 
     Waiting for slots, rate limits and request retries is not the agent's time, so whoever makes
-    it wait does so inside `waiting()`. The engine takes the phase's deadline away meanwhile.
+    it wait does so inside `waiting()`, and gives back with `forgive` what turned out to be lost.
     """
 
-    def __init__(self, clock: Clock, on_wait: Callable[[bool], None] | None = None) -> None:
-        """Start the watch; `on_wait` is told True when a wait begins and False when it ends."""
+    def __init__(self, clock: Clock, deadline: Deadline | None = None) -> None:
+        """Start the watch; `deadline` is moved by what is waited."""
         self._clock = clock
-        self._on_wait = on_wait
+        self._deadline = deadline
         self._started = clock.monotonic()
         self._waited_s = 0.0
         self._waiters = 0
@@ -72,8 +88,8 @@ class AgentTimer:
         """Stop the watch for the duration of the block; blocks may overlap."""
         if not self._waiters:
             self._wait_began = self._clock.monotonic()
-            if self._on_wait is not None:
-                self._on_wait(True)
+            if self._deadline is not None:
+                self._deadline.pause()
         self._waiters += 1
         try:
             yield
@@ -81,5 +97,16 @@ class AgentTimer:
             self._waiters -= 1
             if not self._waiters:
                 self._waited_s += self._clock.monotonic() - self._wait_began
-                if self._on_wait is not None:
-                    self._on_wait(False)
+                if self._deadline is not None:
+                    self._deadline.resume()
+
+    def forgive(self, seconds: float) -> None:
+        """Count time that has passed as waited: a try that failed and is made again.
+
+        Not inside `waiting()`, where the watch stands still already.
+        """
+        if self._waiters:
+            return
+        self._waited_s += seconds
+        if self._deadline is not None:
+            self._deadline.extend(seconds)

@@ -21,7 +21,15 @@ from steelyard.components.environment import EnvironmentFault
 from steelyard.components.issues import AttemptFault, IssueCode, Outcome, Phase
 from steelyard.config.errors import BadInput
 from steelyard.engine.spec import ExecutionObserver, ExecutionResult, ExecutionSpec
-from steelyard.engine.work import AGENT_SUFFIX, SCORER_SUFFIX, Scoring, Services, TimeUp, Work
+from steelyard.engine.work import (
+    AGENT_SUFFIX,
+    SCORER_SUFFIX,
+    RunDeadline,
+    Scoring,
+    Services,
+    TimeUp,
+    Work,
+)
 
 log = logging.getLogger(__name__)
 
@@ -114,20 +122,19 @@ async def _set_up(work: Work) -> None:
 async def _run_agent(work: Work) -> None:
     began = work.begin(Phase.RUN)
     limit_s = work.spec.request.limits.run(work.input.limits.run_seconds)
-    work.timer = AgentTimer(work.services.clock, work.on_wait if limit_s else None)
     try:
         if limit_s is None:
+            work.timer = AgentTimer(work.services.clock)
             result = await work.services.harness.run(work)
         else:
             async with asyncio.timeout(limit_s) as scope:
-                work.scope = scope
+                work.timer = AgentTimer(work.services.clock, RunDeadline(scope))
                 result = await work.services.harness.run(work)
     except TimeoutError as error:
-        if work.scope is not None and work.scope.expired():
+        if limit_s is not None and scope.expired():
             raise TimeUp(f"the agent's time of {limit_s:g} s ran out") from error
         raise
     finally:
-        work.scope = None
         work.waited_s = work.timer.waited_s
         work.agent_s = work.services.clock.monotonic() - began - work.waited_s
     work.answer = result.answer

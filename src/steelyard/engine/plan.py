@@ -178,7 +178,12 @@ class _Planner:
 
     def component(self, kind: Kind, spec: ComponentSpec) -> Any:
         try:
-            return self.maker.component(kind, spec, self.where(kind.value))
+            return self.maker.component(
+                kind,
+                spec,
+                self.resolution.provenance.root,
+                at=("requests", self.index, kind.value),
+            )
         except BadInput as error:
             self.problems += error.problems
             return None

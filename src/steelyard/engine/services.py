@@ -5,10 +5,10 @@ The only place where secrets become values: parameters are revealed just before 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ValidationError
 
@@ -19,31 +19,49 @@ from steelyard.components.harness import Harness
 from steelyard.components.registry import Kind, find, is_pack_path
 from steelyard.config.errors import BadInput, Problem, Where
 from steelyard.config.secrets import SecretStore
+from steelyard.config.source import FieldPath, Node, Origin
+from steelyard.config.validation import problems_of
 from steelyard.engine.spec import ComponentSpec, RequestSpec
 from steelyard.engine.work import ModelEndpoint, Services
 
+if TYPE_CHECKING:
+    from steelyard.models.client import Endpoint
+    from steelyard.models.lines import Lines
+
 
 class EndpointPool:
-    """One open endpoint for each distinct set of connection settings, shared by all attempts."""
+    """One endpoint for each distinct model setting, shared by all attempts.
+
+    Endpoints at one address share its connections, its adaptive limit and its rates.
+    """
 
     def __init__(self, secrets: SecretStore, clock: Clock, seed: int = 0) -> None:
         self._secrets = secrets
         self._clock = clock
         self._seed = seed
-        self._open: dict[bytes, Any] = {}
+        self._lines: Lines | None = None
+        self._open: dict[bytes, Endpoint] = {}
 
     def get(self, model: Mapping[str, Any], prices: Mapping[str, Any]) -> ModelEndpoint:
         """Give the endpoint for these `ModelSettings` (as JSON), opening it where it is new."""
         import orjson
 
         from steelyard.models.client import make_endpoint
+        from steelyard.models.lines import Lines
 
+        if self._lines is None:
+            self._lines = Lines()
         key = orjson.dumps([model, prices], option=orjson.OPT_SORT_KEYS)
         if key not in self._open:
             self._open[key] = make_endpoint(
-                model, self._secrets, prices=prices, clock=self._clock, seed=self._seed
+                model,
+                self._secrets,
+                prices=prices,
+                clock=self._clock,
+                seed=self._seed,
+                lines=self._lines,
             )
-        return self._open[key]  # type: ignore[no-any-return]  # typed when models land
+        return self._open[key]
 
     async def close(self) -> None:
         """Close every connection."""
@@ -61,16 +79,26 @@ class Maker:
     endpoints: EndpointPool
     base_dir: Path
 
-    def component(self, kind: Kind, spec: ComponentSpec, where: Where = Where()) -> Any:
+    def component(
+        self, kind: Kind, spec: ComponentSpec, written: Node | None = None, *, at: FieldPath = ()
+    ) -> Any:
         """Make one component.
+
+        Args:
+            kind: what it is.
+            spec: its id and parameters.
+            written: the settings' tree with its positions, for errors.
+            at: where in that tree the component stands.
 
         Raises:
             BadInput: it is unknown, unusable, or its parameters are not what it takes; each
                 problem names its field.
         """
+        root = written or Node({}, Origin("", Where()))
         try:
             found = find(kind, spec.id, base_dir=self.base_dir)
         except BadInput as error:
+            where = root.nearest((*at, "id")).origin.where
             raise BadInput.of(
                 [Problem(p.message, where, p.remedy) for p in error.problems]
             ) from error
@@ -81,7 +109,7 @@ class Maker:
         try:
             checked = model.model_validate(params)
         except ValidationError as error:
-            raise BadInput.of(_problems(error, spec, model, where)) from error
+            raise BadInput.of(problems_of(error.errors(), root, model, prefix=at)) from error
         component = found.component(checked)
         if not hasattr(component, "id"):
             component.id = found.id
@@ -94,27 +122,3 @@ class Maker:
         environment: Environment = self.component(Kind.ENVIRONMENT, spec.environment)
         endpoint = None if spec.model is None else self.endpoints.get(spec.model, spec.prices)
         return Services(benchmark, harness, environment, endpoint, self.clock)
-
-
-def _problems(
-    error: ValidationError, spec: ComponentSpec, model: type[BaseModel], where: Where
-) -> list[Problem]:
-    import difflib
-
-    problems = []
-    for item in error.errors(include_url=False):
-        path = ".".join(str(part) for part in item["loc"])
-        field = ".".join(part for part in (where.field, path) if part)
-        message, remedy = item["msg"], None
-        if item["type"] == "extra_forbidden":
-            known = list(model.model_fields)
-            near = difflib.get_close_matches(path, known, n=1)
-            message = f"{spec.id} has no parameter {path!r}"
-            remedy = f"did you mean {near[0]}?" if near else f"known: {', '.join(known) or 'none'}"
-        problems.append(
-            Problem(message, Where(where.file, where.line, where.column, field), remedy)
-        )
-    return problems
-
-
-ServicesFactory = Callable[[RequestSpec], Services]

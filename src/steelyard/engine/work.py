@@ -49,6 +49,33 @@ class ModelEndpoint(Protocol):
         ...
 
 
+class RunDeadline:
+    """The agent's deadline as a scope of asyncio. A `Deadline`."""
+
+    def __init__(self, scope: asyncio.Timeout) -> None:
+        self._scope = scope
+        self._left_s: float | None = None
+
+    def pause(self) -> None:
+        """Take the deadline away."""
+        at = self._scope.when()
+        if at is not None:
+            self._left_s = max(0.0, at - asyncio.get_running_loop().time())
+            self._scope.reschedule(None)
+
+    def resume(self) -> None:
+        """Give back what was left."""
+        if self._left_s is not None:
+            self._scope.reschedule(asyncio.get_running_loop().time() + self._left_s)
+            self._left_s = None
+
+    def extend(self, seconds: float) -> None:
+        """Move it later, unless it has passed."""
+        at = self._scope.when()
+        if at is not None and not self._scope.expired():
+            self._scope.reschedule(at + seconds)
+
+
 @dataclass(frozen=True, slots=True)
 class Services:
     """The components of a request, made once and shared by its executions."""
@@ -84,8 +111,6 @@ class Work:
         self.collected: dict[str, Path] = {}
         self.setup_s = self.agent_s = self.waited_s = self.collect_s = self.evaluate_s = 0.0
         self._opening: asyncio.Lock | None = None
-        self.scope: asyncio.Timeout | None = None
-        self._left_s: float | None = None
         self.timer = AgentTimer(services.clock)
 
     # -- the harness's context --------------------------------------------------------------
@@ -191,19 +216,6 @@ class Work:
         self.phase = phase
         self.observer.phase(self.spec.token, phase)
         return self.services.clock.monotonic()
-
-    def on_wait(self, waiting: bool) -> None:
-        """Take the agent's deadline away while it must wait, and give it back afterwards."""
-        scope = self.scope
-        if scope is None:
-            return
-        now = asyncio.get_running_loop().time()
-        if waiting:
-            deadline = scope.when()
-            self._left_s = None if deadline is None else max(0.0, deadline - now)
-            scope.reschedule(None)
-        elif self._left_s is not None:
-            scope.reschedule(now + self._left_s)
 
     # -- outcome -----------------------------------------------------------------------------
 

@@ -201,9 +201,12 @@ class Endpoint:
             self._note(outcome, epoch, reserved)
         finally:
             self.slots.give_back()
+        took_s = self.clock.monotonic() - began_s
         if isinstance(outcome, _Failure):
+            if outcome.verdict.is_transient:
+                timer.forgive(took_s)  # what must be tried again is a wait, not the agent's work
             return outcome
-        return outcome, self.clock.monotonic() - began_s
+        return outcome, took_s
 
     async def _wait_for_rates(self, body_bytes: int, timer: AgentTimer) -> float:
         """Wait until both rates allow the call; give the tokens reserved for it."""
