@@ -18,7 +18,7 @@ from steelyard.components.benchmark import (
     binary,
 )
 from steelyard.components.environment import Environment, OpenRequest, Session
-from steelyard.components.harness import Harness, HarnessContext, HarnessResult, HarnessTraits
+from steelyard.components.harness import Harness, HarnessContext, HarnessResult, HarnessTraits, Step
 from steelyard.components.issues import AttemptFault, IssueCode
 from steelyard.components.values import Message
 from tests.engine.fakes import FakeEnvironment, FakeSession
@@ -74,6 +74,7 @@ class ScriptParams(BaseModel):
     refused: bool = False
     large: int = 0
     opens: bool = False
+    steps: bool = False
 
 
 class Scripted(Harness):
@@ -87,6 +88,8 @@ class Scripted(Harness):
         script: Any = self.params
         if script.opens:
             await context.session()
+        if script.steps:
+            context.step(Step("agent", "thinking"))
         if script.sleep_s:
             await asyncio.sleep(script.sleep_s)
         if context.task_id in script.fatal:

@@ -176,3 +176,27 @@ def test_a_run_that_died_while_taking_over_hides_nothing_of_its_source(tmp_path:
     assert len(taken) == 5
     assert all(source is not None for source in taken)
     assert third.requests[0].reuse == "reusing b and a"
+
+
+def test_what_lies_beside_a_record_is_taken_along(tmp_path: Path) -> None:
+    one = request(benchmark={"tasks": 1}, harness={"large": 70_000, "steps": True})
+    run_all(tmp_path, one)
+    again = run_all(tmp_path, {**one, "runtime": {"reuse": True}})
+    (record,) = records(again)
+    root = again.requests[0].run_dir
+    assert record.reused_from is not None
+    assert record.answer_file is not None
+    assert (root / record.answer_file).stat().st_size == 70_000
+    assert record.trajectory is not None
+    assert (root / record.trajectory["path"]).is_file()
+
+
+def test_a_trajectory_that_was_changed_is_not_taken(tmp_path: Path) -> None:
+    one = request(benchmark={"tasks": 1}, harness={"steps": True})
+    first = run_all(tmp_path, one)
+    (record,) = records(first)
+    assert record.trajectory is not None
+    path = first.requests[0].run_dir / record.trajectory["path"]
+    path.write_bytes(path.read_bytes() + b" ")
+    (again,) = records(run_all(tmp_path, {**one, "runtime": {"reuse": True}}))
+    assert again.reused_from is None

@@ -248,7 +248,7 @@ def test_an_answer_file_is_carried_over_and_missed_when_gone(tmp_path: Path) -> 
     decision = source.decide("plain", 1, generation("plain"), EVALUATION)
     assert decision.record is not None
     new = a_run(tmp_path)
-    source.carry_answer(decision.record, new.root)
+    source.carry_files(decision.record, new.root)
     assert (new.root / "tasks/plain/answer.txt").read_bytes() == b"long"
 
 

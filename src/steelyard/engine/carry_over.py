@@ -126,7 +126,7 @@ def taken_records(
         reason = decision.warning or decision.reason
         if record is not None:
             try:
-                source.carry_answer(record, folder.root, faults=faults)
+                source.carry_files(record, folder.root, faults=faults)
             except StorageFailed:
                 raise
             except (OSError, SteelyardError) as error:

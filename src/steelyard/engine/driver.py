@@ -328,14 +328,16 @@ class Driver:
     def _conclude(self, run: RunState, flight: Flight, result: ExecutionResult) -> None:
         """Record a finished execution and free what it held, its record not yet synced."""
         start = flight.start
-        answer_file = None
-        if result.answer is not None and len(result.answer) > LARGE_ANSWER_CHARS:
-            try:
+        answer_file = trajectory = None
+        try:
+            if result.answer is not None and len(result.answer) > LARGE_ANSWER_CHARS:
                 answer_file = run.keep_large_answer(start, result.answer)
-            except StorageFailed as error:
-                run.journal.fail(error)
+            if result.steps:
+                trajectory = run.keep_trajectory(flight, result)
+        except StorageFailed as error:
+            run.journal.fail(error)
         run.model_calls_succeeded += result.model_calls_succeeded
-        record = run.record(flight, result, answer_file=answer_file)
+        record = run.record(flight, result, answer_file=answer_file, trajectory=trajectory)
         run.keep(start.task, record)
         run.journal.flush()
         if result.issues:

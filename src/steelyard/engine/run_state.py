@@ -23,6 +23,7 @@ from steelyard.results.layout import attempt_folder
 from steelyard.results.progress_file import ProgressFile
 from steelyard.results.records import AttemptRecord, Timing
 from steelyard.results.run_folder import RunFolder
+from steelyard.results.trajectory import atif_document, write_trajectory
 
 log = logging.getLogger(__name__)
 
@@ -172,6 +173,7 @@ class RunState:
         result: ExecutionResult,
         *,
         answer_file: str | None = None,
+        trajectory: dict[str, Any] | None = None,
     ) -> AttemptRecord:
         """Make the record of a finished execution."""
         assert self.tasks is not None  # noqa: S101 — attempts start after loading
@@ -201,6 +203,7 @@ class RunState:
             ),
             trust=result.trust,
             environment=result.environment,
+            trajectory=trajectory,
             artifacts=result.artifacts,
             details=result.details,
             generation=identity.generation,
@@ -237,6 +240,27 @@ class RunState:
             reused=self.reused,
             cost_usd=self.cost_usd,
             elapsed_s=(self.ended_s or now_s) - self.began_s,
+        )
+
+    def keep_trajectory(self, flight: Flight, result: ExecutionResult) -> dict[str, Any]:
+        """Write the steps of an execution beside the records; give the record's `trajectory`.
+
+        Raises:
+            StorageFailed: they could not be written.
+        """
+        assert self.tasks is not None  # noqa: S101 — attempts start after loading
+        harness = self.plan.services.harness
+        document = atif_document(
+            result.steps,
+            session_id=flight.token,
+            harness=harness.id,
+            version=harness.version,
+            model=self.plan.request.model.id,
+            usage=result.usage,
+        )
+        folder = attempt_folder(self.tasks[flight.start.task].id, flight.start.attempt)
+        return write_trajectory(
+            self.folder.root, folder, document, redact=self.redact, faults=self.faults
         )
 
     def keep_large_answer(self, start: Start, answer: str) -> str:

@@ -5,6 +5,7 @@ The source is only read. Nothing is decided here about running: the driver acts 
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -211,18 +212,17 @@ class ReuseSource:
             return _execute("a file of it is gone", f"{self._name(task_id, attempt)}: {broken}")
         return Decision(DecisionKind.REUSE, "nothing that matters has changed", self._taken(saved))
 
-    def carry_answer(
+    def carry_files(
         self, record: AttemptRecord, target: Path, *, faults: Faults = NO_FAULTS
     ) -> None:
-        """Copy an answer that lies in a file into the new run, at the same relative path.
+        """Copy what lies beside a record into the new run, at the same relative paths.
 
         Raises:
-            OSError: it cannot be read.
-            StorageFailed: it cannot be written.
+            OSError: a file cannot be read.
+            StorageFailed: one cannot be written.
         """
-        if record.answer_file is not None:
-            data = (self.root / record.answer_file).read_bytes()
-            write_beside(target, record.answer_file, data, faults)
+        for relative in _files_of(record):
+            write_beside(target, relative, (self.root / relative).read_bytes(), faults)
 
     def _missing(self, task_id: str, attempt: int) -> Decision:
         damage = self._index.damage
@@ -237,12 +237,18 @@ class ReuseSource:
         return f"task {task_id!r}, attempt {attempt}, in {self.run_id}"
 
     def _broken_file(self, saved: AttemptRecord) -> str | None:
-        if saved.answer_file is None:
-            return None
-        path = self.root / saved.answer_file
-        if not path.resolve().is_relative_to(self.root.resolve()):
-            return f"its answer file {saved.answer_file!r} leads out of the run directory"
-        return None if path.is_file() else f"its answer file {saved.answer_file!r} is missing"
+        for relative in _files_of(saved):
+            path = self.root / relative
+            if not path.resolve().is_relative_to(self.root.resolve()):
+                return f"its file {relative!r} leads out of the run directory"
+            if not path.is_file():
+                return f"its file {relative!r} is missing"
+        trajectory = saved.trajectory or {}
+        if trajectory.get("path") and trajectory.get("sha256"):
+            data = (self.root / str(trajectory["path"])).read_bytes()
+            if hashlib.sha256(data).hexdigest() != trajectory["sha256"]:
+                return f"its file {trajectory['path']!r} has changed since it was written"
+        return None
 
     def _taken(self, saved: AttemptRecord) -> AttemptRecord:
         origin = saved.reused_from or {}
@@ -332,6 +338,11 @@ def _matching_error(issues: Sequence[Issue], patterns: Sequence[str]) -> Issue |
 
 def _met_a_limit(saved: AttemptRecord) -> bool:
     return saved.outcome is Outcome.TIMED_OUT or any(i.code in LIMIT_ISSUES for i in saved.issues)
+
+
+def _files_of(record: AttemptRecord) -> list[str]:
+    trajectory = (record.trajectory or {}).get("path")
+    return [str(path) for path in (record.answer_file, trajectory) if path is not None]
 
 
 def _execute(reason: str, warning: str | None = None) -> Decision:
