@@ -1,9 +1,9 @@
 """Let an unprivileged sandbox reach a folder that lies below one only root may enter.
 
-root's own Python often lives in `/root`, mode 0700, where the user that root's sandboxes run as
-cannot go. In a mount namespace of our own the closed folder is covered by an empty one that leads
-to that folder alone, under its own path. The host's mounts do not change, nothing is copied, no
-process stays: the namespace lives as long as the descriptor we hold.
+root's own Python often lives in root's home, mode 0700, where the user that root's sandboxes run
+as cannot go. In a mount namespace of our own the closed folder is covered by an empty one that
+leads to that folder alone, under its own path. The host's mounts do not change, nothing is
+copied, no process stays: the namespace lives as long as the descriptor we hold.
 """
 
 from __future__ import annotations

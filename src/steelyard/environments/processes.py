@@ -184,10 +184,13 @@ class Process:
         # Not reaped yet, so the group's number cannot have been given to anyone else.
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, signal.SIGKILL)
-        _, status = os.waitpid(self.pid, 0)
+        try:
+            returncode = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+        except ChildProcessError:  # whoever started us ignores SIGCHLD: nobody can know
+            returncode = 255
         os.close(self.pidfd)
         if not self.exited.done():
-            self.exited.set_result(os.waitstatus_to_exitcode(status))
+            self.exited.set_result(returncode)
 
     def release(self) -> None:
         """Close every pipe."""

@@ -221,13 +221,13 @@ def remove_tree(path: Path) -> None:
             if not folders:
                 break
             for name in folders:
-                os.chmod(name, 0o700, dir_fd=top)
+                _open_up(top, name)
                 below = os.open(
                     name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=top
                 )
                 try:
                     for deeper in _unlink_files(below):
-                        os.chmod(deeper, 0o700, dir_fd=below)
+                        _open_up(below, deeper)
                         serial += 1
                         os.rename(deeper, f"{unused}.{serial}", src_dir_fd=below, dst_dir_fd=top)
                 finally:
@@ -236,6 +236,15 @@ def remove_tree(path: Path) -> None:
     finally:
         os.close(top)
     path.rmdir()
+
+
+def _open_up(parent: int, name: str) -> None:
+    """Let its owner enter a folder, never what a link that took its place points to."""
+    fd = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
+    try:
+        os.chmod(f"/proc/self/fd/{fd}", 0o700)  # noqa: PTH101 — a descriptor, not a path
+    finally:
+        os.close(fd)
 
 
 def _unlink_files(folder: int) -> list[str]:
