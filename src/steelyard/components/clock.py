@@ -35,9 +35,7 @@ class SystemClock:
 
 def utc_text(moment: datetime) -> str:
     """Write a moment as ISO 8601 with milliseconds and `Z`."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.") + (
-        f"{moment.microsecond // 1000:03d}Z"
-    )
+    return moment.astimezone(UTC).isoformat(timespec="milliseconds")[:-6] + "Z"
 
 
 class Deadline(Protocol):
