@@ -16,6 +16,7 @@ from steelyard.components.benchmark import (
     Task,
     TaskInput,
     binary,
+    scalar,
 )
 from steelyard.components.environment import Environment, OpenRequest, Session
 from steelyard.components.harness import Harness, HarnessContext, HarnessResult, HarnessTraits, Step
@@ -65,6 +66,14 @@ class Counted(Benchmark):
         return Evaluation({"passed": context.answer == "right"})
 
 
+class Weighed(Counted):
+    """The same tasks, scored on a scale."""
+
+    def info(self) -> BenchmarkInfo:
+        metrics = (scalar("weight", bounds=(0, 1)),)
+        return BenchmarkInfo("weighed", "1", metrics, "weight", runs_model_code=False)
+
+
 class ScriptParams(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
     sleep_s: float = 0.0
@@ -109,6 +118,23 @@ class Stuck(Environment):
 
     async def open(self, request: OpenRequest) -> Session:
         return FakeSession(FakeEnvironment(on_close=_for_ever), request.token)
+
+
+class Remote(Stuck):
+    """Lives elsewhere."""
+
+    id = "remote"
+    is_local = False
+
+
+class Absent(Stuck):
+    """Cannot work here."""
+
+    id = "absent"
+
+    @classmethod
+    def unavailable(cls) -> str | None:
+        return "there is no such engine; install one"
 
 
 async def _for_ever(_: Any) -> None:

@@ -32,8 +32,7 @@ def request(
         "harness": {"id": f"{COMPONENTS}:Scripted", **(harness or {})},
         "model": {"id": "none"},
         "environment": {"id": "host_process"},
-        **rest,
-    }
+    } | rest
 
 
 def run_all(

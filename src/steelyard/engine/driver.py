@@ -356,7 +356,7 @@ class Driver:
         self._admission.finish(
             start,
             self._clock.monotonic(),
-            spent_usd=usage.cost_usd,
+            spent_usd=self._plan.spent_usd(usage),
             spent_tokens=usage.input_tokens + usage.output_tokens,
         )
         if passed:

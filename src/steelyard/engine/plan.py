@@ -14,15 +14,18 @@ from typing import Any, Final
 
 from steelyard.components.benchmark import Benchmark, BenchmarkInfo, Task
 from steelyard.components.clock import Clock
+from steelyard.components.harness import Harness
 from steelyard.components.issues import Outcome
 from steelyard.components.registry import BUILTINS, Kind, known_ids
+from steelyard.components.values import Usage
 from steelyard.config.errors import BadInput, Problem, Where
 from steelyard.config.resolve import Resolution
 from steelyard.config.schema.orchestration import Orchestration
 from steelyard.config.schema.request import PhaseMultipliers, Request
-from steelyard.config.secrets import sealed_json
+from steelyard.config.secrets import SecretRef, resealed, sealed_json
 from steelyard.engine.budget import BudgetLimits
 from steelyard.engine.capacity import Limits
+from steelyard.engine.plan_checks import endpoint_problems, folder_problems, placed
 from steelyard.engine.run_document import run_document
 from steelyard.engine.services import EndpointPool, Maker
 from steelyard.engine.spec import ComponentSpec, RequestSpec, TimeLimits
@@ -117,6 +120,11 @@ class Plan:
         """How long clean-up may take once all must stop."""
         return self.orchestration.runtime.cleanup_grace_seconds
 
+    def spent_usd(self, usage: Usage) -> float | None:
+        """What usage costs the budget; None where that is unknown and may not count as free."""
+        is_free = usage.cost_usd is None and self.orchestration.runtime.allow_unpriced
+        return 0.0 if is_free else usage.cost_usd
+
     def budget(self) -> BudgetLimits:
         """What the whole orchestration may spend."""
         budget = self.orchestration.budget
@@ -146,7 +154,8 @@ def make_plan(resolution: Resolution, *, clock: Clock, maker: Maker | None = Non
             plans.append(plan)
     problems += _unknown_providers(orchestration)
     if problems:
-        raise BadInput.of(problems)
+        # What is shared by requests, such as the results folder, is said once.
+        raise BadInput.of(list(dict.fromkeys(problems)))
     limits = _limits(orchestration, plans)
     return Plan(orchestration, tuple(plans), limits, resolution.warnings, tuple(lacking))
 
@@ -195,16 +204,14 @@ class _Planner:
         benchmark = self.component(Kind.BENCHMARK, benchmark_spec)
         harness = self.component(Kind.HARNESS, harness_spec)
         info = self._info(benchmark)
-        if harness is None or info is None:
-            return None
-        environment_id = self._environment_id(
-            info.runs_model_code or harness.traits.runs_model_code
-        )
-        if environment_id is None:
-            return None
-        environment_spec = _component_spec(environment_id, request.environment.params)
-        environment = self.component(Kind.ENVIRONMENT, environment_spec)
-        if environment is None:
+        # As much as can be judged of a request is, so that its problems come at once.
+        paths = self._paths()
+        if info is not None:
+            self._check_strategy(info)
+        self._check_model(harness)
+        environment_spec = self._environment_spec(info, harness)
+        environment = environment_spec and self.component(Kind.ENVIRONMENT, environment_spec)
+        if info is None or harness is None or environment_spec is None or environment is None:
             return None
         for kind, component in (
             (Kind.BENCHMARK, benchmark),
@@ -216,9 +223,8 @@ class _Planner:
                 self.lacking.append(
                     Problem(f"{component.id} cannot run here: {lacking}", self.where(kind.value))
                 )
-        self._check_strategy(info)
-        self._check_model(harness.traits.calls_model, harness.id)
-        paths = self._paths()
+        if harness.traits.calls_model:
+            self._check_price()
         if self.problems or paths is None:
             return None
         model = (
@@ -262,18 +268,23 @@ class _Planner:
         try:
             info: BenchmarkInfo = benchmark.info()
         except BadInput as error:
-            self.problems += error.problems
+            self.problems += placed(error.problems, self.where("benchmark.id"))
             return None
         return info
 
-    def _environment_id(self, runs_model_code: bool) -> str | None:
-        name = self.request.environment.id
-        if name != "auto":
-            return name
+    def _environment_spec(
+        self, info: BenchmarkInfo | None, harness: Harness | None
+    ) -> ComponentSpec | None:
+        written = self.request.environment
+        if written.id != "auto":
+            return _component_spec(written.id, written.params)
+        if info is None or harness is None:
+            return None
         from steelyard.environments.auto import resolve_auto
 
         try:
-            return resolve_auto(runs_model_code)
+            runs_model_code = info.runs_model_code or harness.traits.runs_model_code
+            return _component_spec(resolve_auto(runs_model_code), written.params)
         except BadInput as error:
             self.problems += [
                 Problem(p.message, self.where("environment"), p.remedy) for p in error.problems
@@ -291,30 +302,54 @@ class _Planner:
                 "write `strategy: avg`",
             )
 
-    def _check_model(self, calls_model: bool, harness: str) -> None:
+    def _check_model(self, harness: Harness | None) -> None:
         model = self.request.model.id
-        if calls_model and model == "none":
-            self.wrong("model.id", f"the harness {harness} calls a model", "name one")
-        elif not calls_model and model != "none":
+        calls_model = model != "none" if harness is None else harness.traits.calls_model
+        if harness is not None and calls_model and model == "none":
+            self.wrong("model.id", f"the harness {harness.id} calls a model", "name one")
+        elif harness is not None and not calls_model and model != "none":
             self.wrong(
                 "model.id",
-                f"the harness {harness} calls no model, so {model!r} would name results that "
+                f"the harness {harness.id} calls no model, so {model!r} would name results that "
                 "are not its own",
                 "write `model: {id: none}`",
+            )
+        if calls_model:
+            secrets = self.maker.secrets
+            self.problems += endpoint_problems(self.request.model, secrets, self.where)
+
+    def _check_price(self) -> None:
+        """A dollar budget can't hold what has no price."""
+        whole, request = self.resolution.orchestration, self.request
+        if whole.budget.usd is None and request.budget.usd is None:
+            return
+        if whole.runtime.allow_unpriced or request.model.id == "none":
+            return
+        from steelyard.models.prices import is_priced
+
+        url = request.model.base_url
+        url = self.maker.secrets.reveal(url) if isinstance(url, SecretRef) else url or ""
+        if not is_priced(request.model.id, url, _prices(whole)):
+            self.wrong(
+                "model.id",
+                f"the price of {request.model.id!r} is not known, and the budget is in dollars",
+                "write it under `prices:`, or give --allow-unpriced to count it as free",
             )
 
     def _paths(self) -> RunPaths | None:
         output = self.request.output
         results_dir = Path(self.resolution.orchestration.runtime.results_dir)
         paths = RunPaths(results_dir, output.run_name, self.request.name, output.run_id)
-        try:
-            paths.check()
-        except BadInput as error:
-            self.problems += [
-                Problem(p.message, self.where("output"), p.remedy) for p in error.problems
-            ]
-            return None
-        return paths
+        origin = self.resolution.provenance.origin(("runtime", "results_dir"))
+        found = folder_problems(paths, self.where, origin.where if origin is not None else None)
+        self.problems += found
+        return None if found else paths
+
+    def _filled(self, component: Benchmark | Harness, written: Mapping[str, Any]) -> dict[str, Any]:
+        """A component's parameters with its defaults, secrets as references once more."""
+        dumped = component.params.model_dump(mode="json")
+        filled: dict[str, Any] = resealed(dumped, written, self.resolution.secrets)
+        return filled
 
     def _finished(
         self, spec: RequestSpec, services: Services, info: BenchmarkInfo, paths: RunPaths
@@ -326,13 +361,15 @@ class _Planner:
             request,
             harness_version=harness.version,
             environment_id=spec.environment.id,
-            harness_params=harness.params.model_dump(mode="json"),
+            harness_params=self._filled(harness, request.harness.params),
         )
         evaluation = evaluation_parts(
             request,
             benchmark_id=info.id,
             benchmark_version=info.version,
-            benchmark_params=_scoring_params(services.benchmark),
+            benchmark_params=_scoring_params(
+                self._filled(services.benchmark, request.benchmark.params)
+            ),
         )
         document = run_document(
             request,
@@ -362,11 +399,9 @@ class _Planner:
         )
 
 
-def _scoring_params(benchmark: Benchmark) -> dict[str, Any]:
-    """The benchmark's parameters with defaults filled in; where its files lie is not scoring."""
-    params = benchmark.params.model_dump(mode="json")
-    params.pop("path", None)
-    return params
+def _scoring_params(params: dict[str, Any]) -> dict[str, Any]:
+    """The benchmark's parameters; where its files lie is not scoring."""
+    return {name: value for name, value in params.items() if name != "path"}
 
 
 def _component_spec(component_id: str, params: Mapping[str, Any]) -> ComponentSpec:

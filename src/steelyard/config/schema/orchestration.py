@@ -51,6 +51,8 @@ class SharedRuntime(Strict):
     """Of the terminal."""
     file_log_level: LogLevel = "DEBUG"
     """Of `run.log`."""
+    allow_unpriced: bool = False
+    """Run under a dollar budget with models whose price is unknown; they then count as free."""
     auto_install_dependencies: bool = False
     """Install missing extras that are trusted."""
     secret_env: list[Text] = Field(default_factory=list)
