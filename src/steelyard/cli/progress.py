@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from typing import Any, Final, Protocol, TextIO
 
 from steelyard.components.issues import Outcome
@@ -129,17 +130,19 @@ class _Live:
         from rich.console import Console
         from rich.live import Live
 
-        self._console = Console(file=stream)
-        self._live: Live | None = Live(console=self._console, auto_refresh=False, transient=True)
-        self._live.start()
+        class SteadyConsole(Console):
+            """rich would end the process where the terminal has gone away; the run goes on."""
+
+            def on_broken_pipe(self) -> None:
+                raise BrokenPipeError
+
+        self._console = SteadyConsole(file=stream)
+        self._is_gone = False
+        self._live = Live(console=self._console, auto_refresh=False, transient=True)
+        self._draw(self._live.start)
 
     def tick(self, progress: tuple[Progress, ...]) -> None:
-        if self._live is None:
-            return
-        try:
-            self._live.update(self._table(progress), refresh=True)
-        except (OSError, ValueError):
-            self._live = None  # the terminal has gone away; the run goes on
+        self._draw(lambda: self._live.update(self._table(progress), refresh=True))
 
     def notice(self, request: str | None, message: str) -> None:
         self._print(f"{request}: {message}" if request else message)
@@ -148,18 +151,18 @@ class _Live:
         self._print(ended_line(result))
 
     def close(self) -> None:
-        live, self._live = self._live, None
-        if live is not None:
-            try:
-                live.stop()
-            except (OSError, ValueError):
-                return
+        self._draw(self._live.stop)
 
     def _print(self, text: str) -> None:
+        self._draw(lambda: self._console.print(text, markup=False, highlight=False))
+
+    def _draw(self, act: Callable[[], None]) -> None:
+        if self._is_gone:
+            return
         try:
-            self._console.print(text, markup=False, highlight=False)
+            act()
         except (OSError, ValueError):
-            self._live = None
+            self._is_gone = True
 
     def _table(self, progress: tuple[Progress, ...]) -> Any:
         from rich.progress_bar import ProgressBar
