@@ -209,8 +209,8 @@ def _unknown(path: FieldPath, root: Node, model: type[BaseModel] | None) -> Prob
     allowed = list(model.model_fields) if model is not None else []
     near = nearest(name, allowed)
     remedy = f"did you mean {near}? " if near else ""
-    remedy += f"allowed: {', '.join(allowed)}" if allowed else ""
-    return Problem(f"unknown field {name!r}", node.origin.key_where, remedy or None)
+    remedy += f"allowed: {', '.join(allowed)}" if allowed else "take it out: none are allowed here"
+    return Problem(f"unknown field {name!r}", node.origin.key_where, remedy)
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:

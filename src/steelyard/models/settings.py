@@ -47,10 +47,15 @@ def parse_settings(settings: Mapping[str, Any], secrets: SecretStore) -> Endpoin
     """
     protocol = PROTOCOLS[settings.get("api_protocol") or "openai-chat"]
     params = secrets.reveal_tree(settings.get("params") or {})
-    _check_params(protocol, params)
-    address = parse_address(
-        secrets.reveal_tree(settings.get("base_url")) or protocol.default_base_url
-    )
+    problems = _param_problems(protocol, params)
+    try:
+        address = parse_address(
+            secrets.reveal_tree(settings.get("base_url")) or protocol.default_base_url
+        )
+    except BadInput as error:
+        raise BadInput.of([*problems, *error.problems]) from None
+    if problems:
+        raise BadInput.of(problems)
     key = secrets.reveal_tree(settings.get("api_key"))
     headers = {
         "host": address.origin.partition("://")[2],
@@ -80,10 +85,10 @@ def parse_settings(settings: Mapping[str, Any], secrets: SecretStore) -> Endpoin
     )
 
 
-def _check_params(protocol: WireProtocol, params: Mapping[str, Any]) -> None:
+def _param_problems(protocol: WireProtocol, params: Mapping[str, Any]) -> list[Problem]:
     problems = [
         Problem(
-            f"model.params.{name} would replace what the harness sends",
+            f"{name} would replace what the harness sends",
             Where(field=f"model.params.{name}"),
             "leave it out" if name != "model" else "write the model's id as model.id",
         )
@@ -94,5 +99,4 @@ def _check_params(protocol: WireProtocol, params: Mapping[str, Any]) -> None:
         encode(params)
     except (ValueError, TypeError) as error:
         problems.append(Problem(f"cannot be sent as JSON: {error}", Where(field="model.params")))
-    if problems:
-        raise BadInput.of(problems)
+    return problems

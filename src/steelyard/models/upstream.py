@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from urllib.parse import SplitResult, quote, unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-from steelyard.config.errors import BadInput
+from steelyard.config.errors import BadInput, Where
 
 if TYPE_CHECKING:
     import ssl
@@ -108,7 +108,8 @@ def parse_address(base_url: str) -> Address:
     if not is_sound or any(c.isspace() or ord(c) < 32 for c in base_url):
         # Not quoted: it may carry a secret.
         raise BadInput(
-            "model.base_url is not an http or https URL with a host",
+            "not an http or https URL with a host",
+            where=Where(field="model.base_url"),
             remedy="write it as https://host/v1",
         )
     return Address(parts)
@@ -259,6 +260,7 @@ def header_pairs(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
         except ValueError:
             raise BadInput(
                 f"the header {name!r} holds a character that HTTP does not allow",
+                where=Where(field="model"),
                 remedy="check the key or model.extra_headers for line ends and stray characters",
             ) from None
     return pairs

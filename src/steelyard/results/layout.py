@@ -81,7 +81,16 @@ class RunPaths:
             ResultsNotWritable: the nearest folder that exists cannot be written.
         """
         folder = self.namespace_dir
+        try:
+            folder.lstat()
+        except (FileNotFoundError, NotADirectoryError):
+            pass
+        except (OSError, ValueError) as error:  # a path that no system can hold
+            reason = getattr(error, "strerror", None) or str(error)
+            raise ResultsNotWritable(self.results_dir, reason) from error
         while not folder.exists() and folder != folder.parent:
+            if folder.is_symlink():
+                raise ResultsNotWritable(folder, "it is a link that leads nowhere")
             folder = folder.parent
         if not folder.is_dir():
             raise ResultsNotWritable(folder, "it is not a folder")
