@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from steelyard.cli import errors
+from steelyard.cli import errors, streams
 from steelyard.cli import list as list_command
 from steelyard.config.errors import Fault
 
@@ -95,7 +95,7 @@ def test_what_is_printed_is_redacted_once_secrets_are_known(
     steelyard: Run, broken: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(_kind: object) -> None:
-        errors.redact_with(lambda text: text.replace("sk-12345678", "[redacted]"))
+        streams.redact_with(lambda text: text.replace("sk-12345678", "[redacted]"))
         errors.note_log_file("results/x/run.log")
         raise RuntimeError("sent sk-12345678")
 

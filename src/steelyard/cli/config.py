@@ -11,12 +11,13 @@ import click
 from steelyard.cli.dry_run import settings_json
 from steelyard.cli.options import config_option, output_options
 from steelyard.cli.output import print_json, print_table, print_warnings, say, warnings_json
+from steelyard.cli.streams import redact_with
 from steelyard.components.known import REGISTRY
 from steelyard.config.errors import Problem
 from steelyard.config.layers import shown
-from steelyard.config.redaction import redact_tree
+from steelyard.config.redaction import Redactor, redact_tree
 from steelyard.config.reference import settings_of
-from steelyard.config.resolve import Provenance, resolve_config, resolve_orchestration
+from steelyard.config.resolve import Provenance, Resolution, resolve_config, resolve_orchestration
 from steelyard.config.schema.written import ConfigFile, OrchestrationFile
 from steelyard.config.source import FieldPath, path_text, plain
 
@@ -35,11 +36,13 @@ def show(file: Path | None, config_files: tuple[Path, ...], as_json: bool, debug
     warnings: tuple[Problem, ...]
     if file is None:
         found = resolve_config(config_files=config_files, components=REGISTRY)
+        redact_with(Redactor(found.secrets).text)
         tree: dict[str, Any] = ConfigFile().model_dump()
         tree = redact_tree(_laid_over(tree, plain(found.provenance.root)))
         provenance, warnings = found.provenance, found.warnings
     else:
         resolution = resolve_orchestration(file, config_files=config_files, components=REGISTRY)
+        redact_with(_redactor(resolution).text)
         tree = settings_json(resolution)
         provenance, warnings = resolution.provenance, resolution.warnings
     rows = [_row(path, value, provenance) for path, value in _leaves(tree)]
@@ -53,6 +56,11 @@ def show(file: Path | None, config_files: tuple[Path, ...], as_json: bool, debug
         print_table(("setting", "value", "layer", "where"), rows)
         print_warnings(warnings)
     return 0
+
+
+def _redactor(resolution: Resolution) -> Redactor:
+    names = resolution.orchestration.runtime.secret_env
+    return Redactor(resolution.secrets, secret_env=names)
 
 
 def _laid_over(base: Any, top: Any) -> Any:
@@ -138,6 +146,7 @@ def check(file: Path | None, config_files: tuple[Path, ...], as_json: bool, debu
     warnings = found.warnings
     if file is not None:
         resolution = resolve_orchestration(file, config_files=config_files, components=REGISTRY)
+        redact_with(_redactor(resolution).text)
         files.append(str(file))
         warnings = resolution.warnings
     if as_json:

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
-from steelyard.cli import errors
 from steelyard.cli.output import (
     pairs_lines,
     print_json,
@@ -14,6 +13,7 @@ from steelyard.cli.output import (
     say,
     warnings_json,
 )
+from steelyard.cli.streams import redact_with
 from steelyard.config.errors import Problem
 from steelyard.config.redaction import REDACTED, Redactor, redact_tree, shown_ref
 from steelyard.config.resolve import Resolution
@@ -29,7 +29,7 @@ def finish(resolution: Resolution, *, dry_run: bool, as_json: bool) -> int:
         BadInput: what the settings alone could not show, such as a component's own fields.
     """
     redactor = Redactor(resolution.secrets, secret_env=resolution.orchestration.runtime.secret_env)
-    errors.redact_with(redactor.text)
+    redact_with(redactor.text)
     if not dry_run:
         from steelyard.cli.execute import execute
 

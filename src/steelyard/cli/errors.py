@@ -5,23 +5,17 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
+from steelyard.cli.streams import guard, redact_with, redacted
+from steelyard.config import printable
 from steelyard.config.errors import BadInput, Problem, SteelyardError
 
 BAD_INPUT: Final = 2
 INTERRUPTED: Final = 130
 
-_redact: Callable[[str], str] = str
-"""What everything printed here passes; set once the settings, and so the secrets, are known."""
 _log_file: str | None = None
-
-
-def redact_with(redact: Callable[[str], str]) -> None:
-    """Pass everything that the boundary prints from now on through `redact`."""
-    global _redact
-    _redact = redact
 
 
 def note_log_file(path: str) -> None:
@@ -37,11 +31,7 @@ def run_guarded(arguments: Sequence[str]) -> int:
     global _log_file
     _log_file = None
     redact_with(str)
-    for stream in (sys.stdout, sys.stderr):
-        # Unencodable text is written as escapes: a table must not die of a terminal's locale.
-        reconfigure = getattr(stream, "reconfigure", None)
-        if reconfigure is not None:
-            reconfigure(errors="backslashreplace")
+    guard()
     as_json, debug = _asked(arguments, "--json"), _asked(arguments, "--debug")
     try:
         from steelyard.cli.main import cli
@@ -88,7 +78,7 @@ def _print_traceback(debug: bool) -> None:
     if debug:
         import traceback
 
-        sys.stderr.write(_redact(traceback.format_exc()))
+        sys.stderr.write(printable.lines(redacted(traceback.format_exc())))
 
 
 def problem_json(problem: Problem) -> dict[str, Any]:
@@ -131,13 +121,17 @@ def _indented(problem: Problem) -> str:
 def _print_error(text: str, document: dict[str, Any], status: int, as_json: bool) -> int:
     try:
         if as_json:
-            sys.stdout.write(_redact(json.dumps(document, ensure_ascii=False, indent=2)) + "\n")
+            sys.stdout.write(_json_text(document) + "\n")
             sys.stdout.flush()
         else:
-            sys.stderr.write(_redact(text) + "\n")
+            sys.stderr.write(printable.lines(redacted(text)) + "\n")
     except BrokenPipeError:
         hush_stdout()
     return status
+
+
+def _json_text(document: dict[str, Any]) -> str:
+    return printable.json_lines(redacted(json.dumps(document, ensure_ascii=False, indent=2)))
 
 
 def _print_usage(error: Any, as_json: bool) -> int:

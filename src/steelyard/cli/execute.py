@@ -12,6 +12,7 @@ from steelyard.config.redaction import RedactingFormatter, Redactor
 from steelyard.config.resolve import Resolution
 from steelyard.engine.events import LaunchResult, RequestResult
 from steelyard.engine.launch import launch, prepare
+from steelyard.engine.run_log import listening
 
 
 def execute(resolution: Resolution, *, as_json: bool) -> int:
@@ -23,14 +24,14 @@ def execute(resolution: Resolution, *, as_json: bool) -> int:
     prepared = prepare(resolution)
     runtime = resolution.orchestration.runtime
     renderer = make_renderer(runtime.progress)
-    handler = _log_to_terminal(prepared.redactor, runtime.log_level, renderer)
+    handler = _terminal_log(prepared.redactor, runtime.log_level, renderer)
     for warning in prepared.plan.warnings:
         renderer.notice(None, f"warning: {prepared.redactor.text(str(warning))}")
     try:
-        result = asyncio.run(launch(prepared, observer=renderer, handle_signals=True))
+        with listening(handler):
+            result = asyncio.run(launch(prepared, observer=renderer, handle_signals=True))
     finally:
         renderer.close()
-        logging.getLogger("steelyard").removeHandler(handler)
     if as_json:
         print_json(prepared.redactor.tree(result_json(result)))
     elif runtime.progress != "none":
@@ -71,7 +72,8 @@ def print_result(result: LaunchResult) -> None:
         say()
         say(f"{request.name}: {request.outcome}")
         if request.reason:
-            say(f"  {request.reason}")
+            for line in request.reason.split("\n"):
+                say(f"  {line}")
         if request.metrics is not None:
             for line in table_lines(TABLE_COLUMNS, request_table(dict(request.metrics))):
                 say(f"  {line}")
@@ -98,7 +100,7 @@ class _ToRenderer(logging.Handler):
             self.handleError(record)
 
 
-def _log_to_terminal(redactor: Redactor, level: str, renderer: Renderer) -> logging.Handler:
+def _terminal_log(redactor: Redactor, level: str, renderer: Renderer) -> logging.Handler:
     handler = _ToRenderer(renderer)
     handler.setLevel(level)
     handler.setFormatter(
@@ -106,6 +108,5 @@ def _log_to_terminal(redactor: Redactor, level: str, renderer: Renderer) -> logg
     )
     logger = logging.getLogger("steelyard")
     logger.setLevel(logging.DEBUG)
-    logger.addHandler(handler)
     logger.propagate = False
     return handler

@@ -36,6 +36,7 @@ def explain_reuse(
     debug: bool,
 ) -> int:
     """Compare a finished RUN with a request, field by field and attempt by attempt."""
+    from steelyard.cli.streams import redact_with
     from steelyard.components.known import REGISTRY
     from steelyard.config.redaction import Redactor
     from steelyard.config.resolve import resolve_orchestration
@@ -43,6 +44,7 @@ def explain_reuse(
 
     resolution = resolve_orchestration(file, config_files=config_files, components=REGISTRY)
     redactor = Redactor(resolution.secrets, secret_env=resolution.orchestration.runtime.secret_env)
+    redact_with(redactor.text)
     found = redactor.tree(explain(run_dir, resolution, request))
     if as_json:
         print_json(found)
@@ -61,6 +63,8 @@ def _print(found: dict[str, Any], show_all: bool) -> None:
             say(f"  {side}: the same settings")
         for change in changes:
             say(f"  {side}: {change['field']} was {change['was']!r}, is {change['is']!r}")
+    for warning in found["warnings"]:
+        say(f"  warning: {warning}")
     say()
     counts = Counter((row["decision"], row["reason"]) for row in found["attempts"])
     rows = [(count, kind, reason) for (kind, reason), count in counts.most_common()]

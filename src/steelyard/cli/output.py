@@ -10,13 +10,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from steelyard.cli.errors import hush_stdout, problem_json
+from steelyard.config import printable
 from steelyard.config.errors import Problem
 
 
 def say(text: str = "") -> None:
     """Print a line to standard output; a closed pipe ends the output, not the command."""
     try:
-        sys.stdout.write(f"{text}\n")
+        sys.stdout.write(f"{printable.lines(text)}\n")
         sys.stdout.flush()
     except BrokenPipeError:
         hush_stdout()
@@ -25,7 +26,7 @@ def say(text: str = "") -> None:
 def note(text: str) -> None:
     """Print a line to standard error."""
     try:
-        sys.stderr.write(f"{text}\n")
+        sys.stderr.write(f"{printable.lines(text)}\n")
         sys.stderr.flush()
     except BrokenPipeError:
         return
@@ -33,7 +34,7 @@ def note(text: str) -> None:
 
 def print_json(document: Any) -> None:
     """Print one JSON document."""
-    say(json.dumps(document, ensure_ascii=False, indent=2, default=str))
+    say(printable.json_lines(json.dumps(document, ensure_ascii=False, indent=2, default=str)))
 
 
 def print_warnings(problems: Sequence[Problem]) -> None:
@@ -102,7 +103,7 @@ def _cell(value: object) -> str:
     if isinstance(value, float):
         return f"{value:g}"
     # A model's or a file's text must not move the cursor or paint the terminal.
-    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in str(value))
+    return printable.one_line(str(value))
 
 
 def _is_number(value: object) -> bool:

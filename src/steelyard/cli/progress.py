@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, Final, Protocol, TextIO
 
 from steelyard.components.issues import Outcome
+from steelyard.config import printable
 from steelyard.engine.events import Observer, Progress, RequestResult, RunOutcome, Unobserved
 
 PLAIN_INTERVAL_S: Final = 10.0
@@ -24,15 +25,24 @@ class Renderer(Observer, Protocol):
 
 
 class _Silent(Unobserved):
+    """Says nothing, but for why a request did not complete."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._plain = _Plain(stream)
+
+    def request_ended(self, result: RequestResult) -> None:
+        if result.outcome is not RunOutcome.COMPLETED:
+            self._plain.request_ended(result)
+
     def close(self) -> None:
-        pass
+        self._plain.close()
 
 
 def make_renderer(mode: str, stream: TextIO | None = None) -> Renderer:
     """Give the renderer for `auto`, `plain` or `none`; `auto` is live on a real terminal."""
     stream = stream or sys.stderr
     if mode == "none":
-        return _Silent()
+        return _Silent(stream)
     if mode == "auto" and _is_live_terminal(stream):
         return _Live(stream)
     return _Plain(stream)
@@ -110,10 +120,15 @@ class _Plain:
         if self._stream is None:
             return
         try:
-            self._stream.write(text.replace("\n", " ") + "\n")
+            self._stream.write(printable.one_line(_joined(text)) + "\n")
             self._stream.flush()
         except (OSError, ValueError):
             self._stream = None
+
+
+def _joined(text: str) -> str:
+    """Put problems and their remedies, a line each, on one line."""
+    return text.replace("\n  ", " - ").replace("\n", "; ")
 
 
 def ended_line(result: RequestResult) -> str:
@@ -154,7 +169,8 @@ class _Live:
         self._draw(self._live.stop)
 
     def _print(self, text: str) -> None:
-        self._draw(lambda: self._console.print(text, markup=False, highlight=False))
+        shown = printable.lines(text)
+        self._draw(lambda: self._console.print(shown, markup=False, highlight=False))
 
     def _draw(self, act: Callable[[], None]) -> None:
         if self._is_gone:
@@ -174,5 +190,6 @@ class _Live:
             if request.state == "ended":
                 continue
             bar = ProgressBar(total=request.planned or 1, completed=request.ended, width=20)
-            table.add_row(bar, Text(describe(request), overflow="ellipsis", no_wrap=True))
+            text = printable.one_line(describe(request))
+            table.add_row(bar, Text(text, overflow="ellipsis", no_wrap=True))
         return table

@@ -8,12 +8,15 @@ told, nor values too short or too common to be told from ordinary text.
 from __future__ import annotations
 
 import base64
+import html
 import json
 import logging
+import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 from urllib.parse import quote, quote_plus
 
+from steelyard.config import printable
 from steelyard.config.secret_names import (
     holds_secrets,
     is_recognisable,
@@ -28,22 +31,38 @@ _REDACTED_BYTES: Final = REDACTED.encode()
 
 
 def forms_of(value: str) -> set[str]:
-    """Give every text under which a secret may leave: raw, JSON, URL and base64."""
+    """Give every text under which a secret may leave: raw, quoted by Python, JSON, HTML and URL,
+    JSON inside JSON, and base64.
+    """
     raw = value.encode("utf-8", "surrogatepass")
     forms = {
         value,
-        json.dumps(value)[1:-1],
-        json.dumps(value, ensure_ascii=False)[1:-1],
-        quote(raw, safe=""),
-        quote(raw),
-        quote_plus(raw),
+        # What `{value!r}` in somebody's message makes of it.
+        repr(value)[1:-1],
+        ascii(value)[1:-1],
+        html.escape(value),
+        html.escape(value, quote=False),
     }
-    forms |= {form.replace("/", "\\/") for form in list(forms)}
+    # An error that quotes a body that quotes a message, in a record: each one escapes again. For a
+    # secret without quotes, backslashes and the like all of these are one.
+    level = forms
+    for _ in range(_NESTED_JSON):
+        level = {
+            json.dumps(form, ensure_ascii=is_ascii)[1:-1]
+            for form in level
+            for is_ascii in (True, False)
+        }
+        forms = forms | level
+    escaped = {quote(raw, safe=""), quote(raw), quote_plus(raw)}
+    forms |= escaped | {_PERCENT.sub(lambda found: found[0].lower(), text) for text in escaped}
+    forms |= {form.replace("/", "\\/") for form in forms if "/" in form}
     for encode in (base64.b64encode, base64.urlsafe_b64encode):
         forms |= {_aligned(raw, offset, encode) for offset in range(3)}
     return {form for form in forms if len(form) >= _MIN_FORM}
 
 
+_NESTED_JSON: Final = 4
+_PERCENT: Final = re.compile("%[0-9A-F]{2}")
 _MIN_FORM: Final = 6
 """Base64 of eight bytes keeps at least eight characters that depend on nothing around them."""
 
@@ -229,7 +248,8 @@ class RedactingFormatter(logging.Formatter):
         finally:
             # The inner formatter caches the traceback's text on the record for other handlers.
             record.exc_text = None
-        return self._redactor.text(text)
+        # Lines of its own, so that nobody's words can pass for an entry.
+        return printable.lines(self._redactor.text(text)).replace("\n", "\n  ")
 
 
 def redact_tree(data: Any) -> Any:

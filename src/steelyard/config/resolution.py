@@ -54,3 +54,4 @@ class ConfigResolution:
     """Of a tree in the form of `ConfigFile`."""
     files: tuple[LayerFile, ...]
     warnings: tuple[Problem, ...]
+    secrets: SecretStore

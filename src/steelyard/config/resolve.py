@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,6 +16,7 @@ from steelyard.config.envrefs import expand
 from steelyard.config.errors import BadInput, Problem, Where
 from steelyard.config.layers import LayerFile, Override, merged, merged_component, part
 from steelyard.config.names import joined
+from steelyard.config.redaction import Redactor
 from steelyard.config.resolution import ConfigResolution as ConfigResolution
 from steelyard.config.resolution import Provenance as Provenance
 from steelyard.config.resolution import Resolution as Resolution
@@ -107,7 +109,7 @@ def resolve_config(
     work.raise_problems()
     root = merged(configs) or Node({}, Origin(layers.DEFAULT, Where()))
     files = layers.layer_files(work.environ, work.cwd, config_files)
-    return ConfigResolution(Provenance(root), tuple(files), tuple(work.warnings))
+    return ConfigResolution(Provenance(root), tuple(files), tuple(work.warnings), work.store)
 
 
 class _Resolving:
@@ -338,7 +340,13 @@ class _Resolving:
 
     def raise_problems(self) -> None:
         if self.problems:
-            raise InvalidSettings.of(sorted(_distinct(self.problems), key=_place))
+            # A key may stand in the wrong field as well: found there, it is quoted.
+            text = Redactor(self.store).text
+            problems = [
+                replace(p, message=text(p.message), remedy=p.remedy and text(p.remedy))
+                for p in self.problems
+            ]
+            raise InvalidSettings.of(sorted(_distinct(problems), key=_place))
 
 
 def _validated(root: Node, problems: list[Problem]) -> Orchestration | None:

@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 from pydantic_core import SchemaSerializer, core_schema
 
 from steelyard.config.errors import Fault
+from steelyard.config.secret_names import is_recognisable
 
 MARKER = "$secret"
 
@@ -148,3 +149,35 @@ def sealed_json(tree: Any) -> Any:
     if isinstance(tree, list | tuple):
         return [sealed_json(item) for item in tree]
     return tree
+
+
+def resealed(filled: Any, written: Any, secrets: SecretStore) -> Any:
+    """Copy parameters that were revealed and filled in, the secrets as references again.
+
+    Where a reference was written one stands again; a copy elsewhere (under an alias, say) is
+    found by its value.
+
+    Args:
+        filled: plain data that a component made of its revealed parameters.
+        written: the same parameters as people wrote them, sealed.
+        secrets: whose values are looked for.
+    """
+    known = {value: SecretRef(ref) for ref, value in secrets.items() if is_recognisable(value)}
+    return _resealed(filled, written, known)
+
+
+def _resealed(filled: Any, written: Any, known: Mapping[str, SecretRef]) -> Any:
+    if isinstance(written, SecretRef):
+        return written
+    if isinstance(filled, Mapping):
+        below = written if isinstance(written, Mapping) else {}
+        return {key: _resealed(item, below.get(key), known) for key, item in filled.items()}
+    if isinstance(filled, list | tuple):
+        items = written if isinstance(written, list | tuple) else ()
+        return [
+            _resealed(item, items[i] if i < len(items) else None, known)
+            for i, item in enumerate(filled)
+        ]
+    if isinstance(filled, str | int | float) and not isinstance(filled, bool):
+        return known.get(str(filled), filled)
+    return filled

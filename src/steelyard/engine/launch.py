@@ -73,7 +73,7 @@ async def launch(
     plan, maker = prepared.plan, prepared.maker
     executor = InProcessExecutor(maker)
     for request in plan.requests:
-        services = request.services
+        services = replace(request.services, redact=prepared.redactor.text)
         if request.spec.model is not None:
             endpoint = maker.endpoints.get(request.spec.model, request.spec.prices)
             services = replace(services, endpoint=endpoint)

@@ -34,7 +34,7 @@ def open_run(
         BadInput: it is taken, or cannot be made.
         StorageFailed: its first files cannot be written.
     """
-    folder = create_run(plan.paths, plan.document, clock=clock, faults=faults)
+    folder = create_run(plan.paths, plan.document, clock=clock, faults=faults, redact=redact)
     journal = Journal(folder, clock=clock, syncer=syncer, faults=faults, redact=redact)
     return RunState(plan, folder, journal, clock, clock.monotonic(), faults, redact)
 

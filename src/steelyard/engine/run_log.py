@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import logging
 import logging.handlers
+import sys
+import threading
+import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
-from typing import Final
+from typing import Final, TextIO
 
 current_run: ContextVar[str | None] = ContextVar("steelyard_run", default=None)
 """The request whose work the running code belongs to; None for what concerns all."""
@@ -40,10 +43,72 @@ def run_log(path: Path, name: str, level: str, formatter: logging.Formatter) -> 
     handler.setFormatter(formatter)
     handler.addFilter(_OfRun(name))
     handler.handleError = lambda record: None  # type: ignore[method-assign]
-    logger = logging.getLogger("steelyard")
-    logger.addHandler(handler)
+    try:
+        with listening(handler):
+            yield
+    finally:
+        with suppress(OSError):  # what a full disk did not take is written once more here
+            handler.close()
+
+
+@contextmanager
+def listening(handler: logging.Handler) -> Iterator[None]:
+    """Hand a handler what we log, and what others warn of, while the block lasts.
+
+    Without a handler theirs would go to standard error as it is.
+    """
+    ours, root = logging.getLogger("steelyard"), logging.getLogger()
+    others = _OfOthers(handler)
+    ours.addHandler(handler)
+    root.addHandler(others)
+    try:
+        with _said_to_nobody():
+            yield
+    finally:
+        ours.removeHandler(handler)
+        root.removeHandler(others)
+
+
+@contextmanager
+def _said_to_nobody() -> Iterator[None]:
+    """Log warnings, and what fails in threads and destructors: it goes to standard error else."""
+    log = logging.getLogger("py.unhandled")
+    show, thread_hook, hook = warnings.showwarning, threading.excepthook, sys.unraisablehook
+
+    def in_thread(args: threading.ExceptHookArgs) -> None:
+        name = args.thread.name if args.thread is not None else "?"
+        found = (args.exc_type, args.exc_value or args.exc_type(), args.exc_traceback)
+        log.error("the thread %s failed", name, exc_info=found)
+
+    def unraisable(args: sys.UnraisableHookArgs) -> None:
+        found = (args.exc_type, args.exc_value or args.exc_type(), args.exc_traceback)
+        log.error("%s in %r", args.err_msg or "an exception", args.object, exc_info=found)
+
+    def warned(
+        message: Warning | str,
+        category: type[Warning],
+        filename: str,
+        lineno: int,
+        file: TextIO | None = None,
+        line: str | None = None,
+    ) -> None:
+        text = warnings.formatwarning(message, category, filename, lineno, line)
+        logging.getLogger("py.warnings").warning("%s", text)
+
+    warnings.showwarning, threading.excepthook, sys.unraisablehook = warned, in_thread, unraisable
     try:
         yield
     finally:
-        logger.removeHandler(handler)
-        handler.close()
+        warnings.showwarning, threading.excepthook, sys.unraisablehook = show, thread_hook, hook
+
+
+class _OfOthers(logging.Handler):
+    """Passes on the records of all loggers but ours, which reach the handler without it."""
+
+    def __init__(self, handler: logging.Handler) -> None:
+        super().__init__()
+        self._handler = handler
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if record.name.partition(".")[0] != "steelyard" and record.levelno >= self._handler.level:
+            self._handler.handle(record)

@@ -18,6 +18,7 @@ from steelyard.components.environment import Environment
 from steelyard.components.harness import Harness
 from steelyard.components.registry import Kind, find, is_pack_path
 from steelyard.config.errors import BadInput, Problem, Where
+from steelyard.config.redaction import Redactor
 from steelyard.config.secrets import SecretStore
 from steelyard.config.source import FieldPath, Node, Origin
 from steelyard.config.validation import problems_of
@@ -121,4 +122,5 @@ class Maker:
         harness: Harness = self.component(Kind.HARNESS, spec.harness)
         environment: Environment = self.component(Kind.ENVIRONMENT, spec.environment)
         endpoint = None if spec.model is None else self.endpoints.get(spec.model, spec.prices)
-        return Services(benchmark, harness, environment, endpoint, self.clock)
+        redact = Redactor(self.secrets).text
+        return Services(benchmark, harness, environment, endpoint, self.clock, redact)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -85,6 +85,8 @@ class Services:
     environment: Environment
     endpoint: ModelEndpoint | None
     clock: Clock
+    redact: Callable[[str], str] = str
+    """For texts that are cut: of half a secret nobody knows any more that it is one."""
 
 
 class Work:
@@ -221,7 +223,7 @@ class Work:
 
     def add_issue(self, code: IssueCode, message: str) -> None:
         """Keep an issue of the phase under way, with the severity of its code."""
-        text = message[:_MAX_MESSAGE_CHARS]
+        text = self.services.redact(message)[:_MAX_MESSAGE_CHARS]
         self.issues.append(Issue(SEVERITY[code], self.phase, code, text, self.spec.execution))
 
     @property

@@ -15,6 +15,7 @@ from steelyard.components.clock import AgentTimer, Clock
 from steelyard.components.issues import AttemptFault, IssueCode
 from steelyard.components.model import ModelRequest, ModelResponse
 from steelyard.components.values import NO_USAGE, Usage
+from steelyard.config.redaction import Redactor
 from steelyard.config.secrets import SecretStore
 from steelyard.models.backoff import BACKOFF, Backoff, retry_after_s
 from steelyard.models.lines import Lines
@@ -63,6 +64,7 @@ class Endpoint:
         lines: the connections and limits that endpoints of one address share.
         backoff: how retries are spaced.
         sleep: how to wait; tests hand in their own.
+        redact: applied to what is quoted of answers.
     """
 
     def __init__(
@@ -75,6 +77,7 @@ class Endpoint:
         lines: Lines,
         backoff: Backoff = BACKOFF,
         sleep: Sleep = asyncio.sleep,
+        redact: Callable[[bytes], bytes] = bytes,
     ) -> None:
         self.settings = settings
         self.pricing = pricing
@@ -92,6 +95,7 @@ class Endpoint:
         self.slots = self._line.slots
         self._backoff = backoff
         self._sleep = sleep
+        self._redact = redact
         self._chance = random.Random(seed)  # noqa: S311 — jitter, not a secret
         self._mean_output = 0.0
         self._rejection: AttemptFault | None = None
@@ -261,16 +265,23 @@ class Endpoint:
 
     def _read(self, answer: HttpAnswer) -> Reading | _Failure:
         if not 200 <= answer.status <= 299:
-            words = endpoint_words(answer.body)
+            words = endpoint_words(self._redact(answer.body))
             message = f"answered {answer.status}" + (f": {words}" if words else "")
             return _Failure(verdict(answer.status, answer.body), message, answer.retry_after)
         try:
             return self.settings.protocol.read(answer.body)
+        except (EndpointError, AttemptFault):
+            # What is quoted is cut, and half a secret is recognised no more: redact, read again.
+            return self._read_failure(self._redact(answer.body), answer.retry_after)
+
+    def _read_failure(self, body: bytes, retry_after: str | None) -> _Failure:
+        try:
+            self.settings.protocol.read(body)
         except EndpointError as error:
-            found = verdict(error.status, answer.body)
-            return _Failure(found, f"answered an error: {error}", answer.retry_after)
+            return _Failure(verdict(error.status, body), f"answered an error: {error}", retry_after)
         except AttemptFault as fault:
             return _Failure(Verdict(fault.code), f"sent what cannot be read: {fault.message}")
+        return _Failure(Verdict(IssueCode.MODEL_RESPONSE_INVALID), "sent what cannot be read")
 
 
 @dataclass(frozen=True, slots=True)
@@ -400,4 +411,5 @@ def make_endpoint(
         lines=lines or Lines(),
         backoff=backoff,
         sleep=sleep,
+        redact=Redactor(secrets).raw,
     )

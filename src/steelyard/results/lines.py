@@ -33,10 +33,16 @@ def encode(obj: dict[str, Any], redact: Callable[[bytes], bytes] | None = None) 
         obj: the object.
         redact: applied to the JSON before its checksum is taken; must leave it valid JSON.
     """
-    body = json_bytes(obj)
-    if redact is not None:
-        body = _redacted(body, redact)
+    body = redacted_json(obj, redact)
     return b"%b\t%08x\n" % (body, crc32(body))
+
+
+def redacted_json(
+    obj: Any, redact: Callable[[bytes], bytes] | None, option: int | None = None
+) -> bytes:
+    """Write JSON as `json_bytes` does, then redact it; what comes out is valid JSON still."""
+    body = json_bytes(obj, option)
+    return body if redact is None else _redacted(body, redact, option)
 
 
 def json_bytes(obj: Any, option: int | None = None) -> bytes:
@@ -167,7 +173,7 @@ def _judge(file: BinaryIO, offset: int, line: bytes, is_whole: bool) -> Damage:
     return Damage(DamageKind.CORRUPT, offset, "a last line with a wrong checksum")
 
 
-def _redacted(body: bytes, redact: Callable[[bytes], bytes]) -> bytes:
+def _redacted(body: bytes, redact: Callable[[bytes], bytes], option: int | None) -> bytes:
     redacted = redact(body)
     if redacted == body:
         return body
@@ -175,7 +181,7 @@ def _redacted(body: bytes, redact: Callable[[bytes], bytes]) -> bytes:
         orjson.loads(redacted)
     except orjson.JSONDecodeError:
         # A short secret may have matched JSON's own marks: then each string goes by itself.
-        return orjson.dumps(_redacted_strings(orjson.loads(body), redact))
+        return orjson.dumps(_redacted_strings(orjson.loads(body), redact), option=option)
     return redacted
 
 

@@ -13,7 +13,7 @@ from steelyard.results.files import (
     WritePoint,
     replace_atomically,
 )
-from steelyard.results.lines import json_bytes
+from steelyard.results.lines import redacted_json
 from steelyard.results.run_folder import RunFolder
 
 PROGRESS_SCHEMA: Final = "progress/1"
@@ -53,10 +53,10 @@ class ProgressFile:
             return False
         self._next_s = now_s + MIN_INTERVAL_S
         full = {"schema": PROGRESS_SCHEMA, "run_id": self._folder.run_id, **snapshot}
-        data = json_bytes(full, orjson.OPT_INDENT_2) + b"\n"
+        data = redacted_json(full, self._redact, orjson.OPT_INDENT_2) + b"\n"
         replace_atomically(
             self._folder.files.progress,
-            self._redact(data) if self._redact else data,
+            data,
             WritePoint.PROGRESS_WRITTEN,
             WritePoint.PROGRESS_RENAMED,
             self._faults,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -25,7 +25,7 @@ from steelyard.results.layout import (
     RunPaths,
     default_run_ids,
 )
-from steelyard.results.lines import json_bytes
+from steelyard.results.lines import redacted_json
 from steelyard.results.lock import RunLock, network_file_system
 
 RUN_SCHEMA: Final = "run/1"
@@ -55,7 +55,12 @@ class RunFolder:
 
 
 def create_run(
-    paths: RunPaths, document: Mapping[str, Any], *, clock: Clock, faults: Faults = NO_FAULTS
+    paths: RunPaths,
+    document: Mapping[str, Any],
+    *,
+    clock: Clock,
+    faults: Faults = NO_FAULTS,
+    redact: Callable[[bytes], bytes] | None = None,
 ) -> RunFolder:
     """Make a run directory that nobody else has, and own it.
 
@@ -65,6 +70,7 @@ def create_run(
             `created_at` are added. Results are summarised from `benchmark_info` and `plan`.
         clock: for the run id and `created_at`.
         faults: what a test does to the writes.
+        redact: applied to what is written: a secret may be copied into any setting.
 
     Raises:
         RunIdInUse: the explicit run id is taken.
@@ -88,7 +94,7 @@ def create_run(
     try:
         replace_atomically(
             files.document,
-            json_bytes(full, orjson.OPT_INDENT_2) + b"\n",
+            redacted_json(full, redact, orjson.OPT_INDENT_2) + b"\n",
             WritePoint.RUN_DOCUMENT_WRITTEN,
             WritePoint.RUN_DOCUMENT_RENAMED,
             faults,

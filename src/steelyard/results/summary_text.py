@@ -7,8 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from steelyard.config import printable
+
 _MARKS = re.compile(r"([\\`*_\[\]<>|#])")
-_BREAKS = re.compile(r"[\x00-\x1f\x7f\u0085\u2028\u2029]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +199,7 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 def _text(value: Any) -> str:
     """Ids and reasons come from packs and endpoints: they must not become markup."""
-    return _MARKS.sub(r"\\\1", _BREAKS.sub(" ", str(value)))
+    return _MARKS.sub(r"\\\1", printable.spaced(str(value)))
 
 
 def _number(value: float | None) -> str:
