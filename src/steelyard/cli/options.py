@@ -289,12 +289,21 @@ def field_override(text: str) -> Override:
         raise BadInput(f"unknown section {section!r}", where=where,
                        remedy=f"{hint}allowed: {', '.join(FIELD_SECTIONS)}")  # fmt: skip
     path = (*FIELD_SECTIONS[section], *key.split("."))
+    if section == "model" and path[2] in _model_settings():
+        # Sent along as a parameter, it would have no effect and no error.
+        path = ("model", *path[2:])
     if raw.strip().startswith(("{", "[", '"')) or _is_json_scalar(raw.strip()):
         from steelyard.config.json_source import read_json
 
         node = read_json(raw, f"-P {name}", layer=COMMAND_LINE, prefix=path)
         return Override(path, None, f"-P {name}", node=node)
     return Override(path, None, f"-P {name}", node=Node(raw, Origin(COMMAND_LINE, where)))
+
+
+def _model_settings() -> frozenset[str]:
+    from steelyard.config.schema.request import ModelSettings
+
+    return frozenset(ModelSettings.model_fields) - {"id"}
 
 
 def _is_json_scalar(text: str) -> bool:

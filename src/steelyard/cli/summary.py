@@ -10,18 +10,31 @@ import click
 @click.command("summary")
 @click.argument("run", type=click.Path(path_type=Path))
 @click.option("--json", "as_json", is_flag=True, help="Print metrics.json instead of summary.md.")
-def summary(run: Path, as_json: bool) -> None:
+def summary(run: Path, as_json: bool) -> int:
     """Rebuild metrics.json and summary.md of the run directory RUN, and print one of them.
 
     A run that is going on is shown as it stands; its files are left to its owner.
     """
-    from steelyard.cli.output import print_json, say
+    from steelyard.cli.output import print_json, print_warnings, say
+    from steelyard.results.files import StorageFailed
     from steelyard.results.reader import RunReader, RunState
     from steelyard.results.summary import rebuild, summarise
     from steelyard.results.summary_text import summary_text
 
-    metrics = summarise(run) if RunReader(run).state is RunState.RUNNING else rebuild(run)
+    not_written: StorageFailed | None = None
+    if RunReader(run).state is RunState.RUNNING:
+        metrics = summarise(run)
+    else:
+        try:
+            metrics = rebuild(run)
+        except StorageFailed as error:  # a full or read-only disk can be read all the same
+            not_written = error
+            metrics = summarise(run)
     if as_json:
         print_json(metrics)
     else:
         say(summary_text(metrics).rstrip("\n"))
+    if not_written is None:
+        return 0
+    print_warnings(not_written.problems)
+    return not_written.exit_status

@@ -12,8 +12,9 @@ from steelyard.config.errors import SteelyardError
 from steelyard.engine.events import RequestResult, RunOutcome
 from steelyard.engine.outcomes import closed_ledger, request_outcome
 from steelyard.engine.run_state import RunState
-from steelyard.results.files import Faults
-from steelyard.results.summary import write_summary
+from steelyard.results.files import Faults, StorageFailed
+from steelyard.results.reader import RunReader
+from steelyard.results.summary import summarise, write_summary
 
 log = logging.getLogger(__name__)
 
@@ -23,6 +24,8 @@ async def finish_run(run: RunState, threads: Threads, faults: Faults) -> Request
     counts = closed_ledger(run.counts, run.planned)
     outcome, reason = _outcome(run, counts)
     run.journal.flush()
+    if run.journal.failure is not None:
+        counts = _kept(run, counts)
     await run.journal.finish(
         outcome.value, {word.value: count for word, count in counts.items() if count}, reason
     )
@@ -33,6 +36,9 @@ async def finish_run(run: RunState, threads: Threads, faults: Faults) -> Request
         metrics = await asyncio.get_running_loop().run_in_executor(
             threads, write_summary, run.folder.root, faults
         )
+    except StorageFailed as error:
+        log.warning("%s has no summary: %s", run.name, error)
+        metrics = _unwritten(run)
     except SteelyardError as error:
         log.warning("%s has no summary: %s", run.name, error)
     except Exception:
@@ -40,6 +46,23 @@ async def finish_run(run: RunState, threads: Threads, faults: Faults) -> Request
     return RequestResult(
         run.name, outcome, reason, run.folder.root, run.planned, counts, metrics, run.reuse_note
     )
+
+
+def _kept(run: RunState, counts: dict[Outcome, int]) -> dict[Outcome, int]:
+    """Count what reached the disk: once it has failed, the last of what ended did not."""
+    try:
+        kept = RunReader(run.folder.root).settled_ledger.outcomes
+    except SteelyardError:
+        return counts
+    return closed_ledger({word: kept.get(word, 0) for word in Outcome}, run.planned)
+
+
+def _unwritten(run: RunState) -> dict[str, Any] | None:
+    """Give the figures of a run whose disk takes no summary."""
+    try:
+        return summarise(run.folder.root)
+    except SteelyardError:
+        return None
 
 
 def _outcome(run: RunState, counts: dict[Outcome, int]) -> tuple[RunOutcome, str | None]:

@@ -20,9 +20,9 @@ from steelyard.config.errors import BadInput
 from steelyard.config.schema.request import Request
 from steelyard.results.documents import RunUnreadable, part, read_run_document
 from steelyard.results.files import NO_FAULTS, Faults, write_beside
-from steelyard.results.index import AttemptIndex
+from steelyard.results.index import KNOWN_ATTEMPT_SCHEMAS, AttemptIndex
 from steelyard.results.layout import RunFiles
-from steelyard.results.lines import DamageKind
+from steelyard.results.lines import DamageKind, LineFile
 from steelyard.results.lock import is_alive
 from steelyard.results.records import AttemptRecord
 from steelyard.results.records_io import MalformedRecord
@@ -83,7 +83,9 @@ def choose_source(
             raise SourceUnusable(named, namespace_dir, "it is not the id of a run")
         root = namespace_dir / named
         reason = (
-            _why_not(root, wanted) if root.is_dir() else f"there is no such run in {namespace_dir}"
+            _why_not(root, wanted) or _why_future(root)
+            if root.is_dir()
+            else f"there is no such run in {namespace_dir}"
         )
         if reason is not None:
             raise SourceUnusable(named, namespace_dir, reason)
@@ -310,6 +312,20 @@ def _why_not(root: Path, wanted: PlanShape) -> str | None:
         return "it is running now" if is_alive(RunFiles(root).lock) else None
     except OSError as error:
         return f"its lock cannot be read: {error.strerror or error}"
+
+
+def _why_future(root: Path) -> str | None:
+    """Records of a newer version are not damage: running it all again would pay twice.
+
+    A run is written by one version, so its first record speaks for all.
+    """
+    scan = LineFile(RunFiles(root).attempts, known=KNOWN_ATTEMPT_SCHEMAS)
+    try:
+        next(iter(scan), None)
+    except OSError as error:
+        return f"its records cannot be read: {error.strerror or error}"
+    damage = scan.damage
+    return damage.detail if damage is not None and damage.kind is DamageKind.FUTURE else None
 
 
 def _why_empty(root: Path) -> str | None:
