@@ -84,7 +84,7 @@ class Confined:
 
         Raises:
             FileNotFoundError: there is no such source.
-            ValueError: the path leads out, or something that is no folder is in the way.
+            ValueError: the path leads out.
         """
         status = source.stat()
         if not stat.S_ISDIR(status.st_mode):

@@ -57,10 +57,9 @@ def open_regular(
 def copy_file(
     source: int, folder: int, name: str, mode: int, ids: tuple[int, int] | None = None
 ) -> None:
-    """Copy an open file to `name` in an open folder, replacing a file there; holes stay holes."""
+    """Copy an open file to `name` in an open folder, replacing what is there; holes stay holes."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    with suppress(FileNotFoundError, IsADirectoryError):
-        os.unlink(name, dir_fd=folder)
+    _clear(folder, name)
     target = os.open(name, flags, 0o600, dir_fd=folder)
     try:
         size = os.fstat(source).st_size
@@ -96,6 +95,9 @@ def copy_tree(
     source: int, target: int, *, keep_link: KeepLink, ids: tuple[int, int] | None = None
 ) -> None:
     """Copy the content of one open folder into another, over what is there.
+
+    What stands in the way gives way, a folder in a file's place too: an agent must not be able to
+    keep hidden tests out by taking their names. Only a folder in a folder's place is kept.
 
     Args:
         source: descriptor of a folder that can be listed.
@@ -151,24 +153,39 @@ def _copy_level(
 
 
 def _make_link(link: str, folder: int, name: str, ids: tuple[int, int] | None) -> None:
-    with suppress(FileNotFoundError, IsADirectoryError):
-        os.unlink(name, dir_fd=folder)
+    _clear(folder, name)
     os.symlink(link, name, dir_fd=folder)
     if ids is not None:
         os.chown(name, *ids, dir_fd=folder, follow_symlinks=False)
 
 
 def _make_folder(parent: int, name: str, ids: tuple[int, int] | None) -> int:
-    with suppress(FileExistsError):
-        os.mkdir(name, 0o700, dir_fd=parent)
-        if ids is not None:
-            os.chown(name, *ids, dir_fd=parent, follow_symlinks=False)
+    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
-        return os.open(
-            name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent
-        )
-    except OSError as error:
-        raise ValueError(f"{name}: something that is no folder is in the way") from error
+        os.mkdir(name, 0o700, dir_fd=parent)
+    except FileExistsError:
+        if not stat.S_ISDIR(os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode):
+            os.unlink(name, dir_fd=parent)
+            os.mkdir(name, 0o700, dir_fd=parent)
+    if ids is not None:
+        os.chown(name, *ids, dir_fd=parent, follow_symlinks=False)
+    try:
+        made = os.open(name, flags, dir_fd=parent)
+    except PermissionError:  # its modes shut out its owner
+        os.chmod(name, 0o700, dir_fd=parent)
+        made = os.open(name, flags, dir_fd=parent)
+    os.fchmod(made, 0o700)  # until its content is there
+    return made
+
+
+def _clear(folder: int, name: str) -> None:
+    """Remove what has a name, whatever it is."""
+    try:
+        os.unlink(name, dir_fd=folder)
+    except FileNotFoundError:
+        return
+    except IsADirectoryError:
+        remove_tree(Path(f"/proc/self/fd/{folder}/{name}"))
 
 
 def used_bytes(folders: list[Path], *, enough_bytes: int, enough_entries: int) -> int:
