@@ -72,6 +72,7 @@ SQUATTERS = {
     "an answer that is a link to the host": "ln -sf /proc/self/root/etc/hostname answer.txt",
     "an answer that is a device": "rm answer.txt; mkfifo answer.txt",
     "an absurd tree": "i=0; while [ $i -lt 60 ]; do mkdir d; cd d; i=$((i+1)); done; touch x",
+    "a tree too deep to copy": "for i in $(seq 150); do mkdir d; cd d; done; touch x",
     "a huge hole": "truncate -s 900M hole; rm answer.txt",
     "names that are none": (
         "touch \"$(printf 'a\\nb')\" \"$(printf '\\033[2J')\" \"$(printf '\\377')\" -- -rf"

@@ -167,6 +167,12 @@ async def _collect(work: Work) -> None:
             await session.download(path, target)
         except FileNotFoundError:
             continue  # scoring finds it missing, as the agent left it
+        except ValueError as error:
+            # Too deep, too large or leading out: the agent's doing, which a fault of ours would
+            # leave out of the figures. Scoring finds nothing there.
+            work.add_issue(IssueCode.OUTPUT_TRUNCATED, f"{path}: {error}")
+            await asyncio.to_thread(shutil.rmtree, target, ignore_errors=True)
+            continue
         work.collected[path] = target
     work.collect_s = work.services.clock.monotonic() - began
 
