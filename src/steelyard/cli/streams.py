@@ -32,7 +32,13 @@ class RedactedStream:
         self._stream = stream
 
     def write(self, text: str) -> int:
-        """Write a text, redacted."""
+        """Write a text, redacted.
+
+        Raises:
+            TypeError: it is no text; click tells text streams from others by that.
+        """
+        if not isinstance(text, str):
+            raise TypeError(f"a text is written, not {type(text).__name__}")
         self._stream.write(_redact(text))
         return len(text)
 
