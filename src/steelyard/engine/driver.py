@@ -26,6 +26,7 @@ from steelyard.engine.admission import Admission, Start
 from steelyard.engine.carry_over import CarryOver, taken_records
 from steelyard.engine.events import LaunchResult, Observer, RequestResult, RunOutcome
 from steelyard.engine.finish import finish_run
+from steelyard.engine.loading import in_daemon
 from steelyard.engine.opening import load, open_run
 from steelyard.engine.outcomes import EXIT_STATUS, orchestration_outcome
 from steelyard.engine.plan import Plan
@@ -40,6 +41,7 @@ from steelyard.results.syncer import Syncer
 log = logging.getLogger(__name__)
 
 _CARRIED_AT_ONCE: Final = 20
+_LOADED_AT_ONCE: Final = 4
 LARGE_ANSWER_CHARS: Final = 64 * 1024 // 4
 """Above this an answer may take more than 64 KiB, so it lies beside the records."""
 
@@ -74,6 +76,7 @@ class Driver:
         self._open_runs = 0
         self._wake: asyncio.TimerHandle | None = None
         self._threads = ThreadPoolExecutor(4, thread_name_prefix="steelyard")
+        self._loaders = asyncio.Semaphore(_LOADED_AT_ONCE)
         self._results: dict[int, RequestResult] = {}
         self._loading: dict[int, asyncio.Task[None]] = {}
 
@@ -204,9 +207,9 @@ class Driver:
     async def _load(self, index: int) -> None:
         run = self._runs[index]
         current_run.set(run.name)
-        loading = self._loop.run_in_executor(self._threads, load, run.plan, run.folder.run_id)
         try:
-            loaded = await loading
+            async with self._loaders:
+                loaded = await in_daemon(load, run.plan, run.folder.run_id)
         except asyncio.CancelledError:
             return  # the request was stopped while its tasks were loading
         finally:

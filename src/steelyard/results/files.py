@@ -6,6 +6,7 @@ can kill the process, or fail the disk, at each of them.
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Sequence
 from enum import StrEnum
@@ -146,14 +147,21 @@ class AppendFile:
         After a failed fsync the kernel may have dropped the pages and says nothing on the next.
 
         Raises:
-            StorageFailed: the disk did not take it.
+            StorageFailed: the disk did not take it, or the file was removed or moved meanwhile.
         """
         try:
             self._faults.before(self._synced)
             os.fdatasync(self._fd) if hasattr(os, "fdatasync") else os.fsync(self._fd)
+            self._require_name()
             self._faults.after(self._synced)
         except OSError as error:
             raise StorageFailed(self.path, error) from error
+
+    def _require_name(self) -> None:
+        """Raise where the path no longer leads here: what is written goes to no file then."""
+        ours, named = os.fstat(self._fd), self.path.stat()
+        if (ours.st_dev, ours.st_ino) != (named.st_dev, named.st_ino):
+            raise OSError(errno.ESTALE, "another file has taken its name")
 
     def close(self) -> None:
         """Let go of the file. Safe to call twice."""
