@@ -67,6 +67,9 @@ class Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """Read on; a whole request is answered."""
         self._h11.receive_data(data)
+        if self._is_playing:
+            # Nobody needs to send on before the answer is there: it would wait in our memory.
+            self._transport.pause_reading()
         self._read()
 
     def eof_received(self) -> bool:
@@ -177,6 +180,7 @@ class Connection(asyncio.Protocol):
         self._finished()
         if self._h11.our_state is h11.DONE and self._h11.their_state is h11.DONE:
             self._h11.start_next_cycle()
+            self._transport.resume_reading()
             self._loop.call_soon(self._read)
         else:
             self._transport.close()

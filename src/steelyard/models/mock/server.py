@@ -109,12 +109,18 @@ class MockServer:
         self.stats.leave()
 
     def _refusal(self, received: Received) -> Reply | None:
-        host = received.headers.get("host", "")
-        name = host.rpartition(":")[0] if host.rpartition(":")[2].isdigit() else host
-        if name.lower() not in self._hosts:
-            # A page in the user's browser must not reach us under a name of its own.
+        # A page in the user's browser must not reach us under a name of its own…
+        if not self._is_ours(received.headers.get("host", "")):
             return json_reply(403, error_body("openai-chat", 403, "this host name is not served"))
+        # … nor under ours: browsers send some calls to other sites unasked, and say from where.
+        origin = received.headers.get("origin")
+        if origin is not None and not self._is_ours(origin.partition("://")[2]):
+            return json_reply(403, error_body("openai-chat", 403, "this origin is not served"))
         return None
+
+    def _is_ours(self, host: str) -> bool:
+        name = host.rpartition(":")[0] if host.rpartition(":")[2].isdigit() else host
+        return name.lower() in self._hosts
 
     def _key_refusal(self, protocol: str, received: Received) -> Reply | None:
         required = self._settings.required_key
