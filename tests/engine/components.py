@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict
@@ -31,6 +33,8 @@ class CountParams(BaseModel):
     version: str = "1"
     overlap: bool = True
     fails_to_load: bool = False
+    loads_after: str | None = None
+    """A file; loading waits until it is there."""
 
 
 class Counted(Benchmark):
@@ -57,6 +61,11 @@ class Counted(Benchmark):
     def load_tasks(self) -> Sequence[Task]:
         if self.counted.fails_to_load:
             raise OSError("the data is gone")
+        deadline = time.monotonic() + 30
+        while self.counted.loads_after and not Path(self.counted.loads_after).exists():
+            if time.monotonic() > deadline:
+                raise OSError("what loading waits for never came")
+            time.sleep(0.01)
         return [Task(f"t{index}", {"n": index}) for index in range(self.counted.tasks)]
 
     def task_input(self, task: Task, *, attempt: int, seed: int) -> TaskInput:
@@ -120,11 +129,23 @@ class Stuck(Environment):
         return FakeSession(FakeEnvironment(on_close=_for_ever), request.token)
 
 
+class NoteParams(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    note: str | None = None
+
+
 class Remote(Stuck):
-    """Lives elsewhere."""
+    """Lives elsewhere; leaves a note when a session opens."""
 
     id = "remote"
     is_local = False
+    Params = NoteParams
+
+    async def open(self, request: OpenRequest) -> Session:
+        params: Any = self.params
+        if params.note:
+            Path(params.note).touch()
+        return await super().open(request)
 
 
 class Absent(Stuck):

@@ -293,3 +293,11 @@ def test_cancelled_during_the_clean_up_it_keeps_the_score() -> None:
             return await task
 
     assert asyncio.run(main()).outcome is Outcome.SCORED
+
+
+def test_an_agents_environment_that_does_not_close_does_not_hold_up_the_score() -> None:
+    environment = FakeEnvironment(on_close=sleeping(60))
+    made = services(FakeBenchmark(needs=True), None, environment)
+    result = asyncio.run(execute(spec(grace_s=0.05), made, Watch()))
+    assert result.outcome is Outcome.SCORED
+    assert codes(result) == [IssueCode.CLEANUP_FAILED]

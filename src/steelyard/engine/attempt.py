@@ -204,14 +204,25 @@ async def _evaluate(work: Work) -> None:
 
 
 async def _close_agent_session(work: Work) -> None:
-    session, work.agent = work.agent, None
+    """End the agent's environment before scoring; what cannot be ended does not hold it up.
+
+    The scorer has a session of its own, so a stuck one harms nothing but the machine.
+    """
+    session = work.agent
     if session is None:
         return
+    grace_s = work.spec.request.cleanup_grace_s
     try:
-        await session.close()
-    except BaseException:
-        work.agent = session  # the clean-up at the end tries once more
-        raise
+        async with asyncio.timeout(grace_s or None) as scope:
+            await session.close()
+    except TimeoutError:
+        if not scope.expired():
+            raise
+        work.phase = Phase.CLEANUP
+        work.add_issue(
+            IssueCode.CLEANUP_FAILED, f"the agent's environment did not close within {grace_s:g} s"
+        )
+    work.agent = None
     work.observer.session(work.spec.token + AGENT_SUFFIX, "closed", work.services.environment.id)
 
 
