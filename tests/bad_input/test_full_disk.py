@@ -10,9 +10,11 @@ from pathlib import Path
 import pytest
 
 from steelyard.components.issues import Outcome
+from steelyard.config.errors import BadInput
 from steelyard.engine.events import RunOutcome
-from steelyard.results.files import WritePoint
-from steelyard.results.reader import RunReader
+from steelyard.results.files import StorageFailed, WritePoint
+from steelyard.results.lock import is_alive
+from steelyard.results.reader import RunReader, RunState
 from steelyard.testing.faults import FailAt
 from tests.bad_input.command import PACK, write_pack
 from tests.engine.launching import records, request, run_all
@@ -99,3 +101,26 @@ def test_a_disk_that_is_really_full(project: Path) -> None:
     lines = (project / "records").read_text().splitlines()
     whole = [json.loads(line.rpartition("\t")[0]) for line in lines]
     assert sum(record["reused_from"] is not None for record in whole) == ledger["scored"]
+
+
+OPENING = {
+    "the second folder": (FailAt(WritePoint.RUN_FOLDER_MADE, nth=2), BadInput),
+    "the second document": (FailAt(WritePoint.RUN_DOCUMENT_WRITTEN, nth=2), StorageFailed),
+    "the second journal": (FailAt(WritePoint.JOURNAL_CREATED, nth=3), StorageFailed),
+}
+
+
+@pytest.mark.parametrize("what", OPENING)
+def test_a_request_that_cannot_be_opened_leaves_no_run_that_looks_alive_or_dead(
+    tmp_path: Path, what: str
+) -> None:
+    plan, error = OPENING[what]
+    faults = FailAt(plan.point, plan.nth)
+    with pytest.raises(error, match="No space left on device"):
+        run_all(tmp_path, request("a"), request("b"), faults=faults)
+    (opened,) = (tmp_path / "results" / "a").iterdir()
+    reader = RunReader(opened)
+    assert reader.state is RunState.FINISHED
+    assert "another request could not be opened" in (reader.finished or {})["reason"]
+    for lock in (tmp_path / "results" / "b").glob("*/lock"):
+        assert not is_alive(lock)

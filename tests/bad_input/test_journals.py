@@ -139,12 +139,17 @@ def test_flipped_events_leave_the_records_alone(project: Path) -> None:
     assert len(taken) == 5
 
 
+def _made_a_folder(file: Path) -> None:
+    file.unlink()
+    file.mkdir()
+
+
 DOCUMENTS: dict[str, tuple[Callable[[Path], object], str]] = {
     "torn": (lambda file: file.write_bytes(file.read_bytes()[:40]), "is not JSON"),
     "no JSON object": (lambda file: file.write_text("[]"), "is not a JSON object"),
     "bytes": (lambda file: file.write_bytes(b"\xff\xfe\x00"), "is not JSON"),
     "gone": (lambda file: file.unlink(), "no `run.json`"),
-    "a folder": (lambda file: (file.unlink(), file.mkdir()), "Is a directory"),
+    "a folder": (_made_a_folder, "Is a directory"),
     "of the future": (
         lambda file: file.write_text(file.read_text().replace('"run/1"', '"run/9"')),
         "run/9 is newer than run/1",

@@ -74,8 +74,8 @@ def _append(data: bytes) -> Callable[[Path], None]:
     return act
 
 
-def _replace(data: bytes) -> Callable[[Path], None]:
-    return lambda pack: (pack / "cases.jsonl").write_bytes(data) and None
+def _replace(data: bytes) -> Callable[[Path], object]:
+    return lambda pack: (pack / "cases.jsonl").write_bytes(data)
 
 
 def _prompt(pack: Path) -> None:

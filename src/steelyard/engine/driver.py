@@ -20,6 +20,7 @@ from steelyard.components.benchmark import Task
 from steelyard.components.clock import Clock, utc_text
 from steelyard.components.issues import Outcome, Phase
 from steelyard.components.values import NO_USAGE
+from steelyard.config.errors import SteelyardError
 from steelyard.config.redaction import RedactingFormatter, Redactor
 from steelyard.config.secrets import SecretStore
 from steelyard.engine.admission import Admission, Start
@@ -88,16 +89,20 @@ class Driver:
         """
         began_s = self._clock.monotonic()
         self._loop = asyncio.get_running_loop()
-        for request in self._plan.requests:
-            self._runs.append(
-                open_run(
-                    request,
-                    self._clock,
-                    self._syncer,
-                    redact=self._redactor.raw,
-                    faults=self._faults,
+        try:
+            for request in self._plan.requests:
+                self._runs.append(
+                    open_run(
+                        request,
+                        self._clock,
+                        self._syncer,
+                        redact=self._redactor.raw,
+                        faults=self._faults,
+                    )
                 )
-            )
+        except SteelyardError as error:
+            await self._close_unstarted(error)
+            raise
         self._open_runs = len(self._runs)
         for index, run in enumerate(self._runs):
             self._admission.open_request(
@@ -140,6 +145,15 @@ class Driver:
             self._clock.monotonic() - began_s,
             self._watch.lag.quantile_ms(0.99),
         )
+
+    async def _close_unstarted(self, error: SteelyardError) -> None:
+        """Say in the runs that were opened why they never began: they must not look dead."""
+        reason = f"another request could not be opened: {error}"
+        for run in self._runs:
+            await run.journal.finish(RunOutcome.FAILED.value, {}, reason)
+            run.journal.close()
+        await self._syncer.close()
+        self._threads.shutdown(wait=False)
 
     def _open_logs(self) -> ExitStack:
         level = self._plan.orchestration.runtime.file_log_level

@@ -13,7 +13,7 @@ from steelyard.config.schema.request import ExecutionSettings
 from steelyard.engine.carry_over import CarryOver, divide, source_chain
 from steelyard.engine.plan import RequestPlan
 from steelyard.engine.run_state import RunState
-from steelyard.results.files import Faults
+from steelyard.results.files import Faults, StorageFailed
 from steelyard.results.journal import Journal
 from steelyard.results.reuse import ReuseSource, choose_source, fired_limits
 from steelyard.results.run_folder import create_run
@@ -35,7 +35,11 @@ def open_run(
         StorageFailed: its first files cannot be written.
     """
     folder = create_run(plan.paths, plan.document, clock=clock, faults=faults, redact=redact)
-    journal = Journal(folder, clock=clock, syncer=syncer, faults=faults, redact=redact)
+    try:
+        journal = Journal(folder, clock=clock, syncer=syncer, faults=faults, redact=redact)
+    except StorageFailed:
+        folder.lock.release()
+        raise
     return RunState(plan, folder, journal, clock, clock.monotonic(), faults, redact)
 
 
