@@ -33,6 +33,8 @@ class CountParams(BaseModel):
     version: str = "1"
     overlap: bool = True
     fails_to_load: bool = False
+    scorer_crashes: bool = False
+    collects: bool = False
     loads_after: str | None = None
     """A file; loading waits until it is there."""
 
@@ -69,9 +71,12 @@ class Counted(Benchmark):
         return [Task(f"t{index}", {"n": index}) for index in range(self.counted.tasks)]
 
     def task_input(self, task: Task, *, attempt: int, seed: int) -> TaskInput:
-        return TaskInput((Message("user", task.id),))
+        collect = ("out",) if self.counted.collects else ()
+        return TaskInput((Message("user", task.id),), collect=collect)
 
     async def evaluate(self, task: Task, context: ScoringContext) -> Evaluation:
+        if self.counted.scorer_crashes:
+            raise RuntimeError("as asked")
         return Evaluation({"passed": context.answer == "right"})
 
 
@@ -92,6 +97,8 @@ class ScriptParams(BaseModel):
     refused: bool = False
     large: int = 0
     opens: bool = False
+    ledger: str | None = None
+    """A file that gets a line for each time the agent runs."""
     steps: bool = False
 
 
@@ -104,6 +111,9 @@ class Scripted(Harness):
 
     async def run(self, context: HarnessContext) -> HarnessResult:
         script: Any = self.params
+        if script.ledger:
+            with Path(script.ledger).open("a") as file:
+                file.write(f"{context.task_id} {context.attempt}\n")
         if script.opens:
             await context.session()
         if script.steps:

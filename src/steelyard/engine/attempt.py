@@ -100,6 +100,12 @@ def _absorb_cancellation() -> None:
 
 
 async def _phases(work: Work) -> None:
+    saved = work.spec.saved
+    if saved is not None:
+        _render(work)
+        work.answer = saved.answer
+        await _evaluate(work)
+        return
     await _set_up(work)
     await _run_agent(work)
     if work.fell_short:
@@ -111,12 +117,16 @@ async def _phases(work: Work) -> None:
 
 async def _set_up(work: Work) -> None:
     """Render the task; open and fill the environment where the agent must find one."""
+    _render(work)
+    if work.input.needs_environment:
+        await work.session()
+
+
+def _render(work: Work) -> None:
     work.begin(Phase.SETUP)
     work.input = work.services.benchmark.task_input(
         work.spec.task, attempt=work.spec.attempt, seed=work.spec.seed
     )
-    if work.input.needs_environment:
-        await work.session()
 
 
 async def _run_agent(work: Work) -> None:

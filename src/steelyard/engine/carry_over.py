@@ -19,11 +19,12 @@ from steelyard.components.benchmark import Task
 from steelyard.components.issues import Issue, IssueCode, Outcome, Phase
 from steelyard.config.errors import SteelyardError
 from steelyard.engine.plan import RequestPlan
+from steelyard.engine.spec import SavedWork
 from steelyard.results.files import Faults, StorageFailed
 from steelyard.results.journal import EventKind
 from steelyard.results.reader import RunReader
 from steelyard.results.records import AttemptRecord
-from steelyard.results.reuse import Decision, ReuseSource
+from steelyard.results.reuse import Decision, DecisionKind, ReuseSource
 from steelyard.results.run_folder import RunFolder
 
 
@@ -37,6 +38,8 @@ class CarryOver:
     """For each task the attempts that are left to run, ascending."""
     taken: list[tuple[int, int]] = field(default_factory=list)
     """(task index, attempt)."""
+    rescored: set[tuple[int, int]] = field(default_factory=set)
+    """Among those left to run: the agent does not run, its saved work is scored again."""
     skipped: list[tuple[int, int]] = field(default_factory=list)
     """Needless, because a taken attempt of their task has passed."""
     warnings: list[str] = field(default_factory=list)
@@ -88,17 +91,20 @@ def divide(plan: RequestPlan, tasks: Sequence[Task], chain: tuple[ReuseSource, .
         identities = plan.identities(task)
         left, passed = [], False
         for attempt in every:
-            decision, _ = _decide(plan, chain, task.id, attempt, identities)
+            decision, _ = _decide(plan, chain, task, attempt, identities)
             if decision.warning is not None:
                 found.warnings.append(decision.warning)
             record = decision.record
-            if record is None:
+            if record is None or decision.kind is DecisionKind.RESCORE:
                 left.append(attempt)
+                if record is not None:
+                    found.rescored.add((index, attempt))
             else:
                 found.taken.append((index, attempt))
                 passed = passed or plan.stops_task(record.outcome, record.metrics)
         if passed:
             found.skipped += [(index, attempt) for attempt in left]
+            found.rescored.difference_update((index, attempt) for attempt in left)
             left = []
         found.to_run.append(every if len(left) == len(every) else tuple(left))
     return found
@@ -121,7 +127,7 @@ def taken_records(
     """
     for index, attempt in carry.taken:
         task = tasks[index]
-        decision, source = _decide(plan, carry.chain, task.id, attempt, plan.identities(task))
+        decision, source = _decide(plan, carry.chain, task, attempt, plan.identities(task))
         record = decision.record
         reason = decision.warning or decision.reason
         if record is not None:
@@ -134,17 +140,53 @@ def taken_records(
         yield index, record or _lost(task, attempt, reason)
 
 
+def saved_work(
+    plan: RequestPlan,
+    tasks: Sequence[Task],
+    carry: CarryOver,
+    start: tuple[int, int],
+    folder: RunFolder,
+    faults: Faults,
+) -> tuple[AttemptRecord, SavedWork] | None:
+    """Read the work that is scored again, what lies beside its record copied.
+
+    None where it can no longer be read: the attempt is then run whole.
+
+    Raises:
+        StorageFailed: the new run's folder cannot be written.
+    """
+    index, attempt = start
+    task = tasks[index]
+    decision, source = _decide(plan, carry.chain, task, attempt, plan.identities(task))
+    record = decision.record
+    if record is None or decision.kind is not DecisionKind.RESCORE:
+        return None
+    try:
+        source.carry_files(record, folder.root, faults=faults)
+        return record, SavedWork(source.answer_of(record))
+    except StorageFailed:
+        raise
+    except (OSError, SteelyardError):
+        return None
+
+
 def _decide(
     plan: RequestPlan,
     chain: tuple[ReuseSource, ...],
-    task_id: str,
+    task: Task,
     attempt: int,
     identities: tuple[str, str],
 ) -> tuple[Decision, ReuseSource]:
     """What the first run of the chain that has the attempt says; else what the newest says."""
     first: tuple[Decision, ReuseSource] | None = None
     for source in chain:
-        decision = source.decide(task_id, attempt, *identities, plan.retry_patterns)
+        decision = source.decide(
+            task.id,
+            attempt,
+            *identities,
+            plan.retry_patterns,
+            answer_suffices=plan.answer_suffices(task),
+        )
         if decision.record is not None:
             return decision, source
         first = first or (decision, source)

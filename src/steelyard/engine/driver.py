@@ -10,10 +10,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
-import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 from typing import Final, Literal
 
 from steelyard.components.benchmark import Task
@@ -21,19 +19,19 @@ from steelyard.components.clock import Clock, utc_text
 from steelyard.components.issues import Outcome, Phase
 from steelyard.components.values import NO_USAGE
 from steelyard.config.errors import SteelyardError
-from steelyard.config.redaction import RedactingFormatter, Redactor
+from steelyard.config.redaction import Redactor
 from steelyard.config.secrets import SecretStore
 from steelyard.engine.admission import Admission, Start
-from steelyard.engine.carry_over import CarryOver, taken_records
+from steelyard.engine.carry_over import CarryOver, saved_work, taken_records
 from steelyard.engine.events import LaunchResult, Observer, RequestResult, RunOutcome
 from steelyard.engine.finish import finish_run
 from steelyard.engine.loading import in_daemon
 from steelyard.engine.opening import load, open_run
 from steelyard.engine.outcomes import EXIT_STATUS, orchestration_outcome
 from steelyard.engine.plan import Plan
-from steelyard.engine.run_log import FORMAT, TIME_FORMAT, current_run, run_log
+from steelyard.engine.run_log import current_run, run_logs
 from steelyard.engine.run_state import Flight, RunState, Stop
-from steelyard.engine.spec import ExecutionResult, Executor
+from steelyard.engine.spec import ExecutionResult, Executor, SavedWork
 from steelyard.engine.watch import Watch
 from steelyard.results.files import NO_FAULTS, Faults, StorageFailed
 from steelyard.results.journal import EventKind
@@ -115,7 +113,11 @@ class Driver:
                 spends=run.plan.spec.model is not None,
             )
         timers = self._set_deadline()
-        logs = self._open_logs()
+        logs = run_logs(
+            [(run.name, run.folder.files.log) for run in self._runs],
+            self._plan.orchestration.runtime.file_log_level,
+            self._redactor,
+        )
         try:
             async with asyncio.TaskGroup() as self._group:
                 self._background = (
@@ -154,16 +156,6 @@ class Driver:
             run.journal.close()
         await self._syncer.close()
         self._threads.shutdown(wait=False)
-
-    def _open_logs(self) -> ExitStack:
-        level = self._plan.orchestration.runtime.file_log_level
-        inner = logging.Formatter(FORMAT, TIME_FORMAT)
-        inner.converter = time.gmtime
-        formatter = RedactingFormatter(inner, self._redactor)
-        logs = ExitStack()
-        for run in self._runs:
-            logs.enter_context(run_log(run.folder.files.log, run.name, level, formatter))
-        return logs
 
     # -- stopping ------------------------------------------------------------------------------
 
@@ -237,7 +229,7 @@ class Driver:
         if loaded.tasks is None:
             self._stop_run(index, Stop(RunOutcome.FAILED, loaded.problem or "no tasks"))
             return
-        run.tasks = loaded.tasks
+        run.tasks, run.carry = loaded.tasks, loaded.carry
         carry = loaded.carry
         source = None if carry is None else carry.chain[0].run_id
         run.journal.event(EventKind.PLANNED, tasks=len(run.tasks), k=run.plan.k, reuse=source)
@@ -327,28 +319,42 @@ class Driver:
         run.flights[token] = flight
         self._by_token[token] = run
         try:
+            saved = self._saved_work(run, flight)
             run.write_intent(start, token)
             if not run.plan.provider_is_local:
                 await run.journal.synced()
             if run.journal.failure is not None:
                 raise run.journal.failure
-            result = await self._executor.execute(run.spec(start, token), self)
+            result = await self._executor.execute(run.spec(start, token, saved), self)
         except asyncio.CancelledError:
             task.uncancel()
             result = ExecutionResult(outcome=Outcome.CANCELLED)
-        except StorageFailed:
+        except StorageFailed as error:
+            run.journal.fail(error)
             result = ExecutionResult(outcome=Outcome.CANCELLED)
         finally:
             del run.flights[token], self._by_token[token]
         self._conclude(run, flight, result)
+
+    def _saved_work(self, run: RunState, flight: Flight) -> SavedWork | None:
+        """The work of an earlier run that this execution only scores; None mostly."""
+        carry, key = run.carry, (flight.start.task, flight.start.attempt)
+        if carry is None or run.tasks is None or key not in carry.rescored:
+            return None
+        found = saved_work(run.plan, run.tasks, carry, key, run.folder, self._faults)
+        if found is None:
+            return None
+        flight.saved, work = found
+        return work
 
     def _conclude(self, run: RunState, flight: Flight, result: ExecutionResult) -> None:
         """Record a finished execution and free what it held, its record not yet synced."""
         start = flight.start
         answer_file = trajectory = None
         try:
-            if result.answer is not None and len(result.answer) > LARGE_ANSWER_CHARS:
-                answer_file = run.keep_large_answer(start, result.answer)
+            is_large = result.answer is not None and len(result.answer) > LARGE_ANSWER_CHARS
+            if is_large and flight.saved is None:
+                answer_file = run.keep_large_answer(start, result.answer or "")
             if result.steps:
                 trajectory = run.keep_trajectory(flight, result)
         except StorageFailed as error:

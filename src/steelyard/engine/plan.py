@@ -79,6 +79,11 @@ class RequestPlan:
             evaluation_identity(self.evaluation_base, benchmark.evaluation_content(task)),
         )
 
+    def answer_suffices(self, task: Task) -> bool:
+        """True where scoring takes the agent's answer and nothing that it left behind."""
+        shown = self.services.benchmark.task_input(task, attempt=1, seed=1)
+        return not shown.collect
+
     @property
     def budget(self) -> BudgetLimits:
         """What this request may spend."""
@@ -210,8 +215,10 @@ class _Planner:
             self._check_strategy(info)
         self._check_model(harness)
         environment_spec = self._environment_spec(info, harness)
-        environment = environment_spec and self.component(Kind.ENVIRONMENT, environment_spec)
-        if info is None or harness is None or environment_spec is None or environment is None:
+        if environment_spec is None:
+            return None
+        environment = self.component(Kind.ENVIRONMENT, environment_spec)
+        if info is None or harness is None or environment is None:
             return None
         for kind, component in (
             (Kind.BENCHMARK, benchmark),

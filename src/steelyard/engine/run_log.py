@@ -6,12 +6,15 @@ import logging
 import logging.handlers
 import sys
 import threading
+import time
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
 from typing import Final, TextIO
+
+from steelyard.config.redaction import RedactingFormatter, Redactor
 
 current_run: ContextVar[str | None] = ContextVar("steelyard_run", default=None)
 """The request whose work the running code belongs to; None for what concerns all."""
@@ -112,3 +115,14 @@ class _OfOthers(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         if record.name.partition(".")[0] != "steelyard" and record.levelno >= self._handler.level:
             self._handler.handle(record)
+
+
+def run_logs(runs: Sequence[tuple[str, Path]], level: str, redactor: Redactor) -> ExitStack:
+    """Open the logs of several runs, as (name, path); close what comes back to end them."""
+    inner = logging.Formatter(FORMAT, TIME_FORMAT)
+    inner.converter = time.gmtime
+    formatter = RedactingFormatter(inner, redactor)
+    logs = ExitStack()
+    for name, path in runs:
+        logs.enter_context(run_log(path, name, level, formatter))
+    return logs

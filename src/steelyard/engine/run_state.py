@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from steelyard.components.benchmark import Task
@@ -14,9 +14,10 @@ from steelyard.components.clock import Clock, utc_text
 from steelyard.components.issues import Outcome, Phase, Severity
 from steelyard.components.values import NO_USAGE
 from steelyard.engine.admission import Start
+from steelyard.engine.carry_over import CarryOver
 from steelyard.engine.events import Progress, RunOutcome
 from steelyard.engine.plan import RequestPlan
-from steelyard.engine.spec import ExecutionResult, ExecutionSpec
+from steelyard.engine.spec import ExecutionResult, ExecutionSpec, SavedWork
 from steelyard.results.files import NO_FAULTS, Faults, write_beside
 from steelyard.results.journal import EventKind, Journal
 from steelyard.results.layout import attempt_folder
@@ -39,6 +40,8 @@ class Flight:
     """Monotonic."""
     began_at: str
     phase: Phase = Phase.SETUP
+    saved: AttemptRecord | None = None
+    """The earlier record whose work is scored again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +74,7 @@ class RunState:
     faults: Faults = NO_FAULTS
     redact: Callable[[bytes], bytes] | None = None
     tasks: Sequence[Task] | None = None
+    carry: CarryOver | None = None
     reuse_note: str | None = None
     counts: Counter[Outcome] = field(default_factory=Counter)
     issue_counts: Counter[str] = field(default_factory=Counter)
@@ -109,7 +113,7 @@ class RunState:
             self.identities[index] = known
         return known
 
-    def spec(self, start: Start, token: str) -> ExecutionSpec:
+    def spec(self, start: Start, token: str, saved: SavedWork | None = None) -> ExecutionSpec:
         """What the executor is handed."""
         assert self.tasks is not None  # noqa: S101 — attempts start after loading
         return ExecutionSpec(
@@ -119,6 +123,7 @@ class RunState:
             execution=start.execution,
             token=token,
             seed=start.attempt,
+            saved=saved,
         )
 
     def log_issues(self, record: AttemptRecord) -> None:
@@ -176,6 +181,16 @@ class RunState:
         trajectory: dict[str, Any] | None = None,
     ) -> AttemptRecord:
         """Make the record of a finished execution."""
+        fresh = self._fresh_record(flight, result, answer_file, trajectory)
+        return fresh if flight.saved is None else rescored(flight.saved, fresh)
+
+    def _fresh_record(
+        self,
+        flight: Flight,
+        result: ExecutionResult,
+        answer_file: str | None,
+        trajectory: dict[str, Any] | None,
+    ) -> AttemptRecord:
         assert self.tasks is not None  # noqa: S101 — attempts start after loading
         start = flight.start
         task = self.tasks[start.task]
@@ -275,3 +290,29 @@ class RunState:
             data = self.redact(data)
         folder = attempt_folder(self.tasks[start.task].id, start.attempt)
         return write_beside(self.folder.root, f"{folder}/answer.txt", data, self.faults)
+
+
+def rescored(saved: AttemptRecord, fresh: AttemptRecord) -> AttemptRecord:
+    """Join an agent's earlier work with its new score.
+
+    What the agent did, took and cost stays as it was; how it was scored is new.
+    """
+    return replace(
+        fresh,
+        answer=saved.answer,
+        answer_file=saved.answer_file,
+        issues=(
+            *(issue for issue in saved.issues if issue.phase is not Phase.EVALUATE),
+            *fresh.issues,
+        ),
+        usage=saved.usage + fresh.usage,
+        timing=replace(
+            fresh.timing,
+            setup_s=saved.timing.setup_s,
+            agent_s=saved.timing.agent_s,
+            waited_s=saved.timing.waited_s,
+            collect_s=saved.timing.collect_s,
+        ),
+        trajectory=saved.trajectory,
+        reused_from=saved.reused_from,
+    )

@@ -73,6 +73,13 @@ class RequestSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class SavedWork:
+    """What an agent left in an earlier run, as far as scoring takes it."""
+
+    answer: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class ExecutionSpec:
     """One physical try of one attempt."""
 
@@ -83,6 +90,8 @@ class ExecutionSpec:
     token: str
     """In the journal before the execution starts; marks everything it creates."""
     seed: int
+    saved: SavedWork | None = None
+    """Given, the agent does not run: its saved work is scored again."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from steelyard.engine.spec import (
     ExecutionSpec,
     PhaseTimes,
     RequestSpec,
+    SavedWork,
     TimeLimits,
 )
 
@@ -51,6 +52,7 @@ def spec_to_bytes(spec: ExecutionSpec) -> bytes:
             "execution": spec.execution,
             "token": spec.token,
             "seed": spec.seed,
+            "saved": None if spec.saved is None else {"answer": spec.saved.answer},
         }
     )
 
@@ -74,6 +76,7 @@ def spec_from_bytes(data: bytes) -> ExecutionSpec:
             execution=document["execution"],
             token=document["token"],
             seed=document["seed"],
+            saved=None if document["saved"] is None else SavedWork(**document["saved"]),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise NotAMessage(f"not a whole {SPEC_SCHEMA}: {error}") from error

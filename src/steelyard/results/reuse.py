@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from steelyard.components.clock import utc_text
-from steelyard.components.issues import Issue, IssueCode, Outcome, Severity
+from steelyard.components.issues import Issue, IssueCode, Outcome, Phase, Severity
 from steelyard.config.errors import BadInput
 from steelyard.config.schema.request import Request
 from steelyard.results.documents import RunUnreadable, part, read_run_document
@@ -105,6 +105,8 @@ class DecisionKind(StrEnum):
     """What becomes of an attempt."""
 
     REUSE = "reuse"
+    RESCORE = "rescore"
+    """The agent's saved work is scored again; the agent does not run."""
     EXECUTE = "execute"
 
 
@@ -115,7 +117,7 @@ class Decision:
     kind: DecisionKind
     reason: str
     record: AttemptRecord | None = None
-    """For REUSE: the record to keep, with `reused_from`."""
+    """For REUSE what to keep, for RESCORE whose work to score; with `reused_from`."""
     warning: str | None = None
     """What was wrong with saved data that should have been there."""
 
@@ -179,6 +181,8 @@ class ReuseSource:
         generation: str,
         evaluation: str,
         retry_patterns: Sequence[str] | None = None,
+        *,
+        answer_suffices: bool = False,
     ) -> Decision:
         """Say what becomes of an attempt, by the contract's table.
 
@@ -188,6 +192,8 @@ class ReuseSource:
             generation: the present generation identity.
             evaluation: the present evaluation identity.
             retry_patterns: ERRORs whose message or code matches one are executed again.
+            answer_suffices: whether scoring needs the agent's answer and nothing else, so that
+                a record holds all that scoring takes.
         """
         try:
             saved = self._index.record(task_id, attempt)
@@ -197,22 +203,46 @@ class ReuseSource:
             return self._missing(task_id, attempt)
         if saved.generation != generation:
             return _execute("what the agent was asked has changed")
-        fatal = next((i for i in saved.issues if i.severity is Severity.FATAL), None)
-        if fatal is not None or saved.outcome is Outcome.FAILED_FATAL:
-            return _execute(f"it ended FATAL{f': {fatal.code}' if fatal else ''}")
+        broken = self._broken_file(saved)
+        lost = f"{self._name(task_id, attempt)}: {broken}"
+        fatal = [issue for issue in saved.issues if issue.severity is Severity.FATAL]
+        if fatal or saved.outcome is Outcome.FAILED_FATAL:
+            if fatal and answer_suffices and all(i.phase is Phase.EVALUATE for i in fatal):
+                if broken is not None:
+                    return _execute("a file of it is gone", lost)
+                reason = "only its scoring failed, and its answer is kept"
+                return Decision(DecisionKind.RESCORE, reason, self._taken(saved))
+            return _execute(f"it ended FATAL{f': {fatal[0].code}' if fatal else ''}")
         if saved.outcome not in REUSABLE:
             return _execute(f"it did not end by itself: {saved.outcome}")
         matching = _matching_error(saved.issues, retry_patterns or ())
         if matching is not None:
             return _execute(f"its ERROR matches a retry pattern: {matching.code}")
-        if saved.evaluation != evaluation:
-            return _execute("how it is scored has changed, and its scoring inputs were not kept")
         if not self._has_same_limits and _met_a_limit(saved):
             return _execute("a limit ended it, and the limits have changed")
-        broken = self._broken_file(saved)
         if broken is not None:
-            return _execute("a file of it is gone", f"{self._name(task_id, attempt)}: {broken}")
-        return Decision(DecisionKind.REUSE, "nothing that matters has changed", self._taken(saved))
+            return _execute("a file of it is gone", lost)
+        if saved.evaluation == evaluation:
+            reason = "nothing that matters has changed"
+            return Decision(DecisionKind.REUSE, reason, self._taken(saved))
+        if saved.outcome is not Outcome.SCORED:
+            reason = "how it is scored has changed, and it ended before it could be scored"
+            record = replace(self._taken(saved), evaluation=evaluation)
+            return Decision(DecisionKind.REUSE, reason, record)
+        if answer_suffices:
+            reason = "how it is scored has changed, and its answer is kept"
+            return Decision(DecisionKind.RESCORE, reason, self._taken(saved))
+        return _execute("how it is scored has changed, and its scoring inputs were not kept")
+
+    def answer_of(self, record: AttemptRecord) -> str | None:
+        """The answer of a record, from its file where it is large.
+
+        Raises:
+            OSError: the file cannot be read.
+        """
+        if record.answer_file is None:
+            return record.answer
+        return (self.root / record.answer_file).read_bytes().decode("utf-8", "replace")
 
     def carry_files(
         self, record: AttemptRecord, target: Path, *, faults: Faults = NO_FAULTS

@@ -1,0 +1,101 @@
+"""Only the scoring changed: saved answers are scored again, and no agent runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from steelyard.components.issues import Outcome, Phase
+from steelyard.testing.endpoint import MockEndpoint
+from tests.engine.launching import records, request, run_all
+
+
+def scored_by(version: str, **more: Any) -> dict[str, Any]:
+    return request(benchmark={"version": version, **more.pop("benchmark", {})}, **more)
+
+
+def test_a_changed_score_runs_no_agent(tmp_path: Path) -> None:
+    first = run_all(tmp_path, scored_by("1", harness={"ledger": str(tmp_path / "ran")}))
+    ran = (tmp_path / "ran").read_text()
+    again = run_all(
+        tmp_path,
+        scored_by("2", harness={"ledger": str(tmp_path / "ran")}, runtime={"reuse": True}),
+    )
+    assert (tmp_path / "ran").read_text() == ran
+    for old, new in zip(records(first), records(again), strict=True):
+        assert new.reused_from is not None
+        assert new.generation == old.generation
+        assert new.evaluation != old.evaluation
+        assert new.answer == old.answer
+        assert new.timing.agent_s == old.timing.agent_s
+
+
+def test_a_scorer_that_crashed_is_run_again_without_its_agent(tmp_path: Path) -> None:
+    ledger = str(tmp_path / "ran")
+    broken = scored_by("1", benchmark={"scorer_crashes": True}, harness={"ledger": ledger})
+    first = run_all(tmp_path, broken)
+    assert first.requests[0].counts[Outcome.FAILED_FATAL] == 5
+    ran = Path(ledger).read_text()
+    mended = scored_by("1", harness={"ledger": ledger}, runtime={"reuse": True})
+    again = run_all(tmp_path, mended)
+    assert again.requests[0].counts[Outcome.SCORED] == 5
+    assert Path(ledger).read_text() == ran
+    assert all(
+        issue.phase is not Phase.EVALUATE for record in records(again) for issue in record.issues
+    )
+
+
+def test_what_scoring_needs_of_the_environment_was_not_kept_so_the_agent_runs(
+    tmp_path: Path,
+) -> None:
+    collects = {"collects": True}
+    run_all(tmp_path, scored_by("1", benchmark=collects))
+    again = run_all(tmp_path, scored_by("2", benchmark=collects, runtime={"reuse": True}))
+    assert all(record.reused_from is None for record in records(again))
+
+
+def test_a_large_answer_is_scored_from_its_file(tmp_path: Path) -> None:
+    large = {"large": 70_000}
+    run_all(tmp_path, scored_by("1", benchmark={"tasks": 1}, harness=large))
+    again = run_all(
+        tmp_path,
+        scored_by("2", benchmark={"tasks": 1}, harness=large, runtime={"reuse": True}),
+    )
+    (record,) = records(again)
+    assert record.outcome is Outcome.SCORED
+    assert record.answer_file is not None
+    assert (again.requests[0].run_dir / record.answer_file).stat().st_size == 70_000
+
+
+@pytest.mark.integration
+def test_a_mended_validator_of_a_pack_calls_no_model(tmp_path: Path) -> None:
+    pack = tmp_path / "pack"
+    pack.mkdir()
+    text = """
+schema: pack/v1
+slug: near
+version: 1
+prompt: "{{ q }}"
+cases: [{id: a, q: "one?", answer: "10"}, {id: b, q: "two?", answer: "10"}]
+scoring:
+  validators: [{type: number, expected: "{{ answer }}", tolerance: TOLERANCE}]
+  threshold: 1.0
+"""
+    (pack / "pack.yaml").write_text(text.replace("TOLERANCE", "0.1"))
+    with MockEndpoint("--text", "10.4") as endpoint:
+        one = request(
+            benchmark={"id": str(pack)},
+            harness={"id": "chat"},
+            model={"id": "m", "base_url": endpoint.url},
+        )
+        first = run_all(tmp_path, one)
+        assert [record.metrics["correct"] for record in records(first)] == [False, False]
+        calls = endpoint.stats()["calls"]
+        (pack / "pack.yaml").write_text(text.replace("TOLERANCE", "0.5"))
+        again = run_all(tmp_path, {**one, "runtime": {"reuse": True}})
+        assert [record.metrics["correct"] for record in records(again)] == [True, True]
+        assert endpoint.stats()["calls"] == calls
+    tokens = [record.usage.output_tokens for record in records(again)]
+    assert tokens == [record.usage.output_tokens for record in records(first)]
