@@ -172,11 +172,24 @@ def test_a_mean_with_an_attempt_missing_is_only_a_reference() -> None:
     assert score["bounds"] == [0.5, 0.75]
 
 
-def test_pass_at_k_is_not_flattered_by_tasks_that_are_incomplete() -> None:
-    found = run([[True, FATAL], [False, FATAL], [False, False]], k=2)["pass@2"]
-    assert found["reference"] == 0.0
-    assert found["estimate"]["tasks"] == 1
-    assert found["bounds"] == [pytest.approx(1 / 3), pytest.approx(2 / 3)]
+def test_a_task_that_is_decided_counts_whatever_is_missing_of_it() -> None:
+    found = run([[True, FATAL], [False, FATAL], [False, False]], k=2)
+    assert found["pass@2"]["reference"] == 0.5  # the second may still pass
+    assert found["pass@2"]["estimate"]["tasks"] == 2
+    assert found["pass@2"]["bounds"] == [pytest.approx(1 / 3), pytest.approx(2 / 3)]
+    assert found["pass^2"]["reference"] == 0.0  # the first may still pass twice
+    assert found["pass^2"]["estimate"]["tasks"] == 2
+    assert found["pass^2"]["bounds"] == [0.0, pytest.approx(1 / 3)]
+
+
+def test_a_value_lies_within_its_bounds_after_an_interruption() -> None:
+    interrupted: list[list[bool | Outcome]] = [[True, SKIPPED, SKIPPED]] * 4
+    interrupted += [[False, False, False], [False, True, Outcome.CANCELLED]]
+    score = run(interrupted, k=3, strategy="pass")["pass@3"]
+    assert score["coverage"]["missing"] == 1
+    assert score["reference"] == pytest.approx(5 / 6)
+    assert score["estimate"]["tasks"] == 6
+    assert score["bounds"] == [score["reference"], score["reference"]]
 
 
 def test_an_unbounded_metric_with_missing_attempts_has_no_bounds() -> None:
@@ -274,3 +287,49 @@ def test_every_figure_lies_within_its_bounds_and_coverage_adds_up(
         interval = score["estimate"]["interval"]
         if interval is not None:
             assert 0 <= interval[0] <= score["estimate"]["value"] <= interval[1] <= 1
+
+
+@settings(deadline=None)
+@given(
+    st.sampled_from(
+        [
+            (binary("m"), [True, False]),
+            (binary("m", higher_is_better=False), [True, False]),
+            (scalar("m", bounds=(0.0, 1.0)), [0.0, 0.3, 1.0]),
+            (scalar("m", higher_is_better=False, bounds=(-2.0, 5.0), on_failure=4.0), [-2.0, 1.0]),
+            (MetricSpec("m", "binary", True, (0.0, 1.0), None), [True, False]),
+        ]
+    ),
+    st.integers(1, 4),
+    st.sampled_from([("avg", None), ("pass", None), ("pass", False)]),
+    st.integers(0, 3),
+    st.data(),
+)
+def test_a_value_always_lies_within_its_bounds(
+    metric: tuple[MetricSpec, list[float | bool]],
+    k: int,
+    plan: tuple[str, bool | None],
+    unseen: int,
+    data: st.DataObject,
+) -> None:
+    spec, values = metric
+    ended = st.sampled_from([*values, FATAL, ERROR, Outcome.TIMED_OUT, Outcome.CANCELLED])
+    tasks = data.draw(st.lists(st.lists(ended, min_size=1, max_size=k), max_size=6))
+    if plan == ("pass", None) and spec.higher_is_better:
+        tasks = [_stopped(task, k) for task in tasks]
+    found = run(
+        tasks, spec=spec, k=k, strategy=plan[0], early_stop=plan[1],
+        planned_tasks=len(tasks) + unseen,
+    )  # fmt: skip
+    for score in found.values():
+        value, bounds = score["estimate"]["value"], score["bounds"]
+        if value is not None and bounds is not None:
+            assert min(bounds) <= value <= max(bounds), (score["estimator"], value, bounds)
+
+
+def _stopped(task: Sequence[float | bool | Outcome], k: int) -> list[float | bool | Outcome]:
+    """The same task under strategy `pass`: nothing after a success."""
+    for number, value in enumerate(task, 1):
+        if value is True:
+            return [*task[:number], *[SKIPPED] * (k - number)]
+    return list(task)

@@ -48,7 +48,7 @@ class _Estimator:
     """Of (attempts counted, sum or successes, k)."""
     takes_successes: bool
     partial: Callable[[int, Any, int], float | None]
-    """The same where some attempts are missing; None where that would mislead."""
+    """The same where some attempts are missing; None where they could still change it."""
     skipped_value: float | None
     """Of a task whose later attempts were skipped; None where it cannot be told."""
 
@@ -57,10 +57,19 @@ def _avg_partial(n: int, total: float, _k: int) -> float | None:
     return total / n if n else None
 
 
+def _pass_partial(n: int, successes: int, k: int) -> float | None:
+    """A task with a success is decided, whatever the missing attempts would bring."""
+    return 1.0 if 0 < successes and n < k else pass_at_k(n, successes, k)
+
+
+def _hat_partial(n: int, successes: int, k: int) -> float | None:
+    """A task with a failure is decided likewise."""
+    return 0.0 if successes < n < k else pass_hat_k(n, successes, k)
+
+
 _AVG = _Estimator("avg@{k}", avg_at_k, False, _avg_partial, None)
-# With attempts missing, tasks that passed would stay and those that did not would go: so none do.
-_PASS = _Estimator("pass@{k}", pass_at_k, True, pass_at_k, 1.0)
-_HAT = _Estimator("pass^{k}", pass_hat_k, True, pass_hat_k, None)
+_PASS = _Estimator("pass@{k}", pass_at_k, True, _pass_partial, 1.0)
+_HAT = _Estimator("pass^{k}", pass_hat_k, True, _hat_partial, None)
 
 
 def scores(tally: RunTally) -> list[dict[str, Any]]:
@@ -185,13 +194,15 @@ def _score(tally: RunTally, index: int, spec: MetricSpec, estimator: _Estimator)
 def _task_values(
     tally: RunTally, index: int, estimator: _Estimator, *, is_official: bool
 ) -> _Values:
-    rule = estimator.of if is_official else estimator.partial
     column = tally.metrics[index]
     sums = column.successes if estimator.takes_successes else column.totals
     values = array("d")
     clusters: list[str | int] = []
     categories: list[str | None] = []
     for task, skipped in enumerate(tally.skipped):
+        # A task with an attempt that the benchmark leaves out has no figure however the rest ends,
+        # so it has none here and none in the bounds: else the value could lie outside of them.
+        rule = estimator.of if is_official or column.excluded[task] else estimator.partial
         value = (
             estimator.skipped_value if skipped else rule(column.counted[task], sums[task], tally.k)
         )
@@ -219,7 +230,9 @@ def _bounds(
     worst, best = spec.bounds if spec.higher_is_better else spec.bounds[::-1]
     low = _filled(tally, index, estimator, worst)
     high = _filled(tally, index, estimator, best)
-    return None if low is None or high is None else [low, high]
+    if low is None or high is None:
+        return None
+    return [round(low, _DIGITS), round(high, _DIGITS)]
 
 
 def _filled(
