@@ -18,7 +18,7 @@ from steelyard.components.benchmark import (
     TaskInput,
     binary,
 )
-from steelyard.components.harness import Harness, HarnessContext, HarnessResult, HarnessTraits
+from steelyard.components.harness import Harness, HarnessContext, HarnessResult, HarnessTraits, Step
 from steelyard.components.issues import AttemptFault, IssueCode
 from steelyard.components.model import ModelRequest
 from steelyard.components.values import Message
@@ -41,6 +41,7 @@ class OpenParams(BaseModel):
 class Tasks(Benchmark):
     """Tasks t0, …; whatever is answered passes, and the scorer repeats the answer."""
 
+    api = 1
     id = "tasks"
     Params = OpenParams
 
@@ -74,6 +75,7 @@ class _Unraisable:
 class Leaky(Harness):
     """Says its secrets in the way `mode` names."""
 
+    api = 1
     id = "leaky"
     Params = OpenParams
     traits = HarnessTraits(calls_model=True)
@@ -83,6 +85,7 @@ class Leaky(Harness):
         # The reference was revealed: a plug-in is handed the value itself.
         assert params["hostile"] or params["password"] == SECRETS["param_key"]
         said = HOSTILE if params["hostile"] else said_in_every_form()
+        context.step(Step("agent", said, {said: [said]}))
         mode = params["mode"]
         if mode == "raise":
             raise RuntimeError(said)

@@ -107,6 +107,8 @@ def test_nothing_that_a_plug_in_or_an_endpoint_says_holds_a_secret(
     outcomes = [line["outcome"] for line in lines_of(tmp_path) if "metrics" in line]
     wanted = "failed_fatal" if mode in ("raise", "fault") else "scored"
     assert outcomes == [wanted]
+    (trajectory,) = tmp_path.rglob("trajectory.json")
+    assert "[redacted]" in json.dumps(json.loads(trajectory.read_bytes()))
 
 
 @pytest.mark.parametrize(

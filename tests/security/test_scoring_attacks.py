@@ -89,6 +89,37 @@ def test_what_stands_in_the_place_of_hidden_files_gives_way(tmp_path: Path, scri
     assert (tmp_path / "pack/hidden/tests/check.py").read_text() == CHECK
 
 
+CHEAT = """
+import os, sys
+frame = sys._getframe()
+while "word_fd" not in frame.f_locals:
+    frame = frame.f_back
+word = os.read(frame.f_locals["word_fd"], 256)
+os.write(frame.f_locals["out_fd"], b"\\n" + word + b"\\n")
+os._exit(0)
+"""
+
+
+def test_a_program_that_takes_over_its_scorers_process_is_never_called_isolated(
+    tmp_path: Path,
+) -> None:
+    # As HumanEval is published, code and tests share a process: a determined program can lie
+    # about itself. What cannot happen is that the record says nobody could have.
+    one = {
+        "name": "cheat",
+        "benchmark": {"id": "humaneval"},
+        "harness": {"id": VANDAL, "script": "true", "answer": f"```python\n{CHEAT}```"},
+        "model": {"id": "none"},
+        "environment": {"id": "sandbox"},
+        "execution": {"limit": 1},
+    }
+    result = run_all(tmp_path, one)
+    (record,) = records(result)
+    assert record.outcome is Outcome.SCORED
+    assert record.trust is Trust.CONTAINED
+    assert "contained" in (result.requests[0].run_dir / "summary.md").read_text()
+
+
 def test_hidden_files_are_not_there_while_the_agent_works(tmp_path: Path) -> None:
     script = (
         "cat answer.txt; grep -rs hidden-canary / --include='*.txt' -l --exclude-dir=proc | head"

@@ -16,6 +16,7 @@ class Script(BaseModel):
 class Vandal(Harness):
     """Runs `script` with `sh`."""
 
+    api = 1
     id = "vandal"
     Params = Script
     traits = HarnessTraits(calls_model=False, runs_model_code=True)

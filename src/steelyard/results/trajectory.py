@@ -10,11 +10,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-import orjson
-
 from steelyard.components.harness import Step
 from steelyard.components.values import Usage
 from steelyard.results.files import NO_FAULTS, Faults, write_beside
+from steelyard.results.lines import redacted_json
 
 ATIF_VERSION: Final = "ATIF-v1.7"
 _REASONING: Final = "reasoning"
@@ -65,9 +64,7 @@ def write_trajectory(
     Raises:
         StorageFailed: it could not be written.
     """
-    data = orjson.dumps(document, default=str) + b"\n"
-    if redact is not None:
-        data = redact(data)
+    data = redacted_json(document, redact) + b"\n"
     path = write_beside(root, f"{folder}/trajectory.json", data, faults)
     return {
         "path": path,
