@@ -150,7 +150,7 @@ def test_what_is_no_request_ends_its_connection_alone(endpoint: MockEndpoint, ra
             client.sendall(raw)
             client.shutdown(socket.SHUT_WR)
             answer = client.recv(65536)
-        except ConnectionError:
+        except OSError:  # reset before all of it was sent
             answer = b""
         assert answer == b"" or answer.split(b" ")[1] in (b"400", b"403", b"404")
     assert asked(endpoint, "/v1/chat/completions") == 200
