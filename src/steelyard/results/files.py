@@ -105,6 +105,7 @@ class AppendFile:
         self._synced = synced
         self._faults = faults
         self._good_bytes = 0
+        self._synced_bytes = -1
         try:
             faults.before(WritePoint.JOURNAL_CREATED)
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC
@@ -145,10 +146,14 @@ class AppendFile:
         """Wait until what was appended is on the disk. A failure must not be tried again.
 
         After a failed fsync the kernel may have dropped the pages and says nothing on the next.
+        Where nothing was appended since the last sync there is nothing to wait for.
 
         Raises:
             StorageFailed: the disk did not take it, or the file was removed or moved meanwhile.
         """
+        mark = self._good_bytes
+        if mark == self._synced_bytes:
+            return
         try:
             self._faults.before(self._synced)
             os.fdatasync(self._fd) if hasattr(os, "fdatasync") else os.fsync(self._fd)
@@ -156,6 +161,7 @@ class AppendFile:
             self._faults.after(self._synced)
         except OSError as error:
             raise StorageFailed(self.path, error) from error
+        self._synced_bytes = mark
 
     def _require_name(self) -> None:
         """Raise where the path no longer leads here: what is written goes to no file then."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import fsum, sqrt
+from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
@@ -45,9 +46,8 @@ def wilson(successes: int, n: int, level: float = 0.95) -> Interval | None:
         raise ValueError(f"{successes} successes of {n}")
     if n == 0:
         return None
-    from scipy.special import ndtri  # type: ignore[import-untyped]
-
-    z = float(ndtri(0.5 + level / 2))
+    # Not SciPy's: importing it costs 0.4 s, and most runs end with this interval alone.
+    z = NormalDist().inv_cdf(0.5 + level / 2)
     p = successes / n
     centre = p + z * z / (2 * n)
     half = z * sqrt(p * (1 - p) / n + z * z / (4 * n * n))
@@ -77,7 +77,7 @@ def t_interval(
     _check_level(level)
     if standard_error is None or standard_error <= 0 or degrees < 1:
         return None
-    from scipy.special import stdtrit
+    from scipy.special import stdtrit  # type: ignore[import-untyped]
 
     half = float(stdtrit(degrees, 0.5 + level / 2)) * standard_error
     return mean - half, mean + half
