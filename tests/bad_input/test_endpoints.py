@@ -22,13 +22,15 @@ pytestmark = pytest.mark.integration
 TASKS = 5
 
 
-def launch(project: Path, url: str, **model: Any) -> tuple[Ran, list[AttemptRecord]]:
+def launch(
+    project: Path, url: str, *, at_once: int = 32, tasks: int = TASKS, **model: Any
+) -> tuple[Ran, list[AttemptRecord]]:
     whole = {"id": "m", "base_url": url, "api_key": "EMPTY", "max_request_retries": 1, **model}
     one = {"name": "a", "benchmark": {"id": "./p"}, "harness": {"id": "chat"}, "model": whole}
-    (project / "o.json").write_text(json.dumps({"requests": [one]}))
+    (project / "o.json").write_text(json.dumps({"requests": [one], "task_concurrency": at_once}))
     ran = steelyard(project, "launch", "o.json", "--json")
     only = ran.only
-    assert sum(only["outcomes"].values()) == only["planned"] == TASKS
+    assert sum(only["outcomes"].values()) == only["planned"] == tasks
     reader = RunReader(project / only["run_dir"])
     assert reader.ledger.as_json() == only["outcomes"]
     return ran, list(reader.records())
@@ -37,7 +39,7 @@ def launch(project: Path, url: str, **model: Any) -> tuple[Ran, list[AttemptReco
 @pytest.mark.parametrize("protocol", ["openai-chat", "openai-responses", "anthropic"])
 def test_a_wrong_key_stops_the_request_at_the_first_call(project: Path, protocol: str) -> None:
     with MockEndpoint("--text", "1", "--require-key", "sk-right-one-12345") as mock:
-        ran, records = launch(project, mock.url, api_protocol=protocol)
+        ran, records = launch(project, mock.url, api_protocol=protocol, at_once=1)
         assert mock.stats()["calls"] == 1
     assert (ran.status, ran.only["outcome"]) == (1, "failed")
     assert "answered 401" in ran.only["reason"]
@@ -49,10 +51,21 @@ def test_a_wrong_key_stops_the_request_at_the_first_call(project: Path, protocol
 @pytest.mark.parametrize("status", [402, 403, 404, 302])
 def test_other_rejections_stop_it_at_the_first_call_too(project: Path, status: int) -> None:
     with MockEndpoint("--text", "1", "--fault", str(status)) as mock:
-        ran, _ = launch(project, mock.url)
+        ran, _ = launch(project, mock.url, at_once=1)
         assert mock.stats()["calls"] == 1
     assert (ran.status, ran.only["outcome"]) == (1, "failed")
     assert f"answered {status}" in ran.only["reason"]
+
+
+def test_a_slow_rejection_meets_each_slot_at_most_once(project: Path) -> None:
+    """Those that were under way when it came are not tried again, and no other starts."""
+    cases = "".join(f'{{"id": "n{n}", "q": "{n}", "a": "1"}}\n' for n in range(100))
+    (project / "p" / "cases.jsonl").write_text(cases)
+    with MockEndpoint("--text", "1", "--latency", "1", "--fault", "401") as mock:
+        ran, _ = launch(project, mock.url, at_once=8, tasks=100)
+        assert mock.stats()["calls"] <= 8
+    assert (ran.status, ran.only["outcome"]) == (1, "failed")
+    assert ran.only["outcomes"][Outcome.NOT_STARTED] >= 92
 
 
 @dataclass(frozen=True)
@@ -98,8 +111,9 @@ FAULTS: dict[str, tuple[Sequence[str], Expected]] = {
 def test_what_an_endpoint_does_becomes_an_outcome(project: Path, case: str) -> None:
     faults, expected = FAULTS[case]
     options = [word for fault in faults for word in ("--fault", fault)]
+    limit_s = 0.4 if expected.code is IssueCode.MODEL_TIMED_OUT else 60
     with MockEndpoint("--text", "1", *options) as mock:
-        ran, records = launch(project, mock.url, request_timeout_seconds=0.4)
+        ran, records = launch(project, mock.url, request_timeout_seconds=limit_s)
         assert mock.stats()["calls"] == expected.calls
     assert len(records) == TASKS
     for record in records:
