@@ -42,6 +42,7 @@ class CountParams(BaseModel):
 class Counted(Benchmark):
     """Tasks t0, t1, …; passes where the answer is `right`."""
 
+    api = 1
     id = "counted"
     Params = CountParams
 
@@ -105,6 +106,7 @@ class ScriptParams(BaseModel):
 class Scripted(Harness):
     """Does what its parameters say."""
 
+    api = 1
     id = "scripted"
     traits = HarnessTraits(calls_model=False)
     Params = ScriptParams
@@ -133,6 +135,7 @@ class Scripted(Harness):
 class Stuck(Environment):
     """Opens sessions that cannot be closed."""
 
+    api = 1
     id = "stuck"
 
     async def open(self, request: OpenRequest) -> Session:

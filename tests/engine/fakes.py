@@ -39,6 +39,7 @@ Hook = Callable[[Any], Awaitable[Any]]
 class FakeBenchmark(Benchmark):
     """Scores `passed` true where the answer is `right`."""
 
+    api = 1
     id = "fake"
 
     def __init__(
@@ -81,6 +82,7 @@ class FakeBenchmark(Benchmark):
 class FakeHarness(Harness):
     """Answers `right`, or what its hook returns."""
 
+    api = 1
     id = "fake"
     traits = HarnessTraits(calls_model=False)
 
@@ -143,6 +145,7 @@ class FakeSession(Session):
 class FakeEnvironment(Environment):
     """Opens sessions that do nothing."""
 
+    api = 1
     id = "fake"
     best_trust: ClassVar[Trust] = Trust.ISOLATED
 

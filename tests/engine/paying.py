@@ -26,6 +26,7 @@ class PayParams(BaseModel):
 class Paying(Harness):
     """Appends to `paid` when it begins, to `done` when it ends."""
 
+    api = 1
     id = "paying"
     traits = HarnessTraits(calls_model=False)
     Params = PayParams

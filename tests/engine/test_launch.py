@@ -200,3 +200,9 @@ def test_a_trajectory_that_was_changed_is_not_taken(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes() + b" ")
     (again,) = records(run_all(tmp_path, {**one, "runtime": {"reuse": True}}))
     assert again.reused_from is None
+
+
+def test_a_rejection_of_the_last_attempt_is_named_too(tmp_path: Path) -> None:
+    result = run_all(tmp_path, request(benchmark={"tasks": 1}, harness={"refused": True}))
+    assert result.requests[0].outcome is RunOutcome.FAILED
+    assert result.requests[0].reason == "401"

@@ -365,11 +365,12 @@ class Driver:
         run.journal.flush()
         if result.issues:
             run.log_issues(record)
+        if result.request_fault is not None and not run.model_calls_succeeded:
+            # Before the release: the last attempt's would end the request without its reason.
+            self._stop_run(start.request, Stop(RunOutcome.FAILED, result.request_fault))
         self._release(
             run, start, passed=run.plan.stops_task(result.outcome, result.metrics), result=result
         )
-        if result.request_fault is not None and not run.model_calls_succeeded:
-            self._stop_run(start.request, Stop(RunOutcome.FAILED, result.request_fault))
 
     def _release(
         self, run: RunState, start: Start, *, passed: bool, result: ExecutionResult | None = None
