@@ -45,4 +45,5 @@ def test_the_exit_status_is_that_of_the_strongest_outcome(project: Path, case: s
     for request in ran.json["requests"]:
         assert sum(request["outcomes"].values()) == request["planned"]
         if request["outcome"] != "completed":
-            assert f"{request['name']}: {request['outcome']}: " in ran.err
+            assert f"{request['name']}: {request['outcome']}" in ran.err
+            assert request["reason"].partition("\n")[0] in ran.err
