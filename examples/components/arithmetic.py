@@ -36,6 +36,7 @@ class Arithmetic(Benchmark):
     """Sums of two numbers."""
 
     api: ClassVar[int] = 1
+    api: ClassVar[int] = 1
     id: ClassVar[str] = "arithmetic"
     Params: ClassVar[type[BaseModel]] = ArithmeticParams
     params: ArithmeticParams

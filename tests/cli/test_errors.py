@@ -47,7 +47,7 @@ def test_problems_are_one_json_document_on_standard_output(steelyard: Run, proje
 
 
 def test_usage_errors_are_json_too(steelyard: Run) -> None:
-    ran = steelyard("list", "--json")
+    ran = steelyard("launch", "--json")
     assert ran.status == 2
     assert ran.json["error"]["problems"][0]["message"]
 

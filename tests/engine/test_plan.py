@@ -11,7 +11,7 @@ import pytest
 from steelyard.components.clock import SystemClock
 from steelyard.config.errors import BadInput
 from steelyard.config.resolve import resolve_orchestration
-from steelyard.engine.plan import Plan, check, make_plan
+from steelyard.engine.plan import Plan, make_plan
 from tests.engine.launching import COMPONENTS, request
 
 
@@ -110,10 +110,8 @@ def test_a_named_reuse_source_that_is_missing_is_refused_by_the_plan(tmp_path: P
 
 
 def test_what_this_machine_lacks_is_a_warning_of_the_dry_run(tmp_path: Path) -> None:
-    path = tmp_path / "o.json"
     one = request(environment={"id": f"{COMPONENTS}:Absent"})
-    path.write_text(json.dumps({"requests": [one]}))
-    (problem,) = check(resolve_orchestration(path, environ={}, cwd=tmp_path))
+    (problem,) = planned(tmp_path, one).lacking
     assert "no such engine" in problem.message
 
 

@@ -125,6 +125,7 @@ from steelyard.components.benchmark import *
 from steelyard.components.values import Message
 
 class Sums(Benchmark):
+    api = 1
     id = "sums"
     def info(self):
         return BenchmarkInfo("sums", "1", (binary("correct"),), "correct", False)

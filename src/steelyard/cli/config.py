@@ -22,9 +22,12 @@ from steelyard.config.schema.written import ConfigFile, OrchestrationFile
 from steelyard.config.source import FieldPath, path_text, plain
 
 
-@click.group()
-def config() -> None:
+@click.group(invoke_without_command=True)
+@click.pass_context
+def config(ctx: click.Context) -> None:
     """Show, explain or check settings."""
+    if ctx.invoked_subcommand is None:
+        say(ctx.get_help())
 
 
 @config.command()

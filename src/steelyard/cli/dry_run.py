@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from steelyard.cli.output import (
@@ -21,6 +22,9 @@ from steelyard.config.schema.request import ModelSettings, Request
 from steelyard.config.secret_names import shown_url
 from steelyard.config.secrets import SecretRef, SecretStore
 
+if TYPE_CHECKING:
+    from steelyard.engine.plan import Plan, RequestPlan
+
 
 def finish(resolution: Resolution, *, dry_run: bool, as_json: bool) -> int:
     """Print what was resolved, or run it; return the exit status.
@@ -34,13 +38,15 @@ def finish(resolution: Resolution, *, dry_run: bool, as_json: bool) -> int:
         from steelyard.cli.execute import execute
 
         return execute(resolution, as_json=as_json)
-    from steelyard.engine.plan import check
+    from steelyard.components.clock import SystemClock
+    from steelyard.engine.plan import make_plan
 
-    warnings = check(resolution)
+    plan = make_plan(resolution, clock=SystemClock())
+    warnings = [*plan.warnings, *plan.lacking]
     if as_json:
-        print_json(redactor.tree(dry_run_json(resolution, warnings)))
+        print_json(redactor.tree(dry_run_json(resolution, plan, warnings)))
     else:
-        for line in dry_run_lines(resolution):
+        for line in dry_run_lines(resolution, plan):
             say(redactor.text(line))
         print_warnings([_redacted(problem, redactor) for problem in warnings])
     return 0
@@ -74,7 +80,7 @@ def settings_json(resolution: Resolution) -> dict[str, Any]:
     return document
 
 
-def dry_run_json(resolution: Resolution, warnings: Sequence[Problem]) -> dict[str, Any]:
+def dry_run_json(resolution: Resolution, plan: Plan, warnings: Sequence[Problem]) -> dict[str, Any]:
     """The one document of `--dry-run --json`."""
     return {
         "schema": "dry-run/1",
@@ -83,11 +89,24 @@ def dry_run_json(resolution: Resolution, warnings: Sequence[Problem]) -> dict[st
             request.name: endpoint_host(request.model, resolution.secrets)
             for request in resolution.orchestration.requests
         },
+        "results_dir": results_path(resolution),
+        "resolved": {
+            planned.request.name: {
+                "environment": planned.spec.environment.id,
+                "early_stop": planned.early_stop,
+            }
+            for planned in plan.requests
+        },
         "warnings": warnings_json(warnings),
     }
 
 
-def dry_run_lines(resolution: Resolution) -> list[str]:
+def results_path(resolution: Resolution) -> str:
+    """Give the results' root as an absolute path."""
+    return os.path.abspath(resolution.orchestration.runtime.results_dir)  # noqa: PTH100 — no links
+
+
+def dry_run_lines(resolution: Resolution, plan: Plan) -> list[str]:
     """Say what would run, for people."""
     whole = resolution.orchestration
     runtime = whole.runtime
@@ -99,27 +118,30 @@ def dry_run_lines(resolution: Resolution) -> list[str]:
             "environments opened": _mapping(runtime.env_open_qps, "/s")
             or "local unpaced, remote 10/s",
             "timeout": _seconds(runtime.timeout_seconds),
-            "results": runtime.results_dir,
+            "results": results_path(resolution),
             "budget": _mapping(whole.budget.model_dump(exclude_none=True)) or "none",
         }
     )  # fmt: skip
-    for request in whole.requests:
-        lines += ["", request.name, *pairs_lines(_request_pairs(request, resolution.secrets))]
+    for planned in plan.requests:
+        pairs = _request_pairs(planned, resolution.secrets)
+        lines += ["", planned.request.name, *pairs_lines(pairs)]
     return lines
 
 
-def _request_pairs(request: Request, secrets: SecretStore) -> dict[str, object]:
+def _request_pairs(planned: RequestPlan, secrets: SecretStore) -> dict[str, object]:
+    request = planned.request
     model, execution, attempts = request.model, request.execution, request.execution.attempts
     key = shown_ref(model.api_key) if model.api_key is not None else "none"
     pairs: dict[str, object] = {
         "benchmark": _component(request.benchmark.id, request.benchmark.params),
         "harness": _component(request.harness.id, request.harness.params),
-        "environment": _component(request.environment.id, request.environment.params),
+        "environment": _component(_environment(planned), request.environment.params),
         "model": _component(model.id, model.params),
     }
     if model.base_url is not None:
         pairs["endpoint"] = f"{endpoint_host(model, secrets)} ({model.api_protocol}, key {key})"
-    pairs["attempts"] = f"k {attempts.k}, {attempts.strategy}"
+    stops = "on" if planned.early_stop else "off"
+    pairs["attempts"] = f"k {attempts.k}, {attempts.strategy}, early stop {stops}"
     pairs["tasks"] = _filters(request)
     pairs["reuse"] = _reuse(request)
     if execution.max_retries:
@@ -133,6 +155,11 @@ def _request_pairs(request: Request, secrets: SecretStore) -> dict[str, object]:
     return pairs
 
 
+def _environment(planned: RequestPlan) -> str:
+    written, resolved = planned.request.environment.id, planned.spec.environment.id
+    return written if written == resolved else f"{written} → {resolved}"
+
+
 def _filters(request: Request) -> str:
     execution = request.execution
     filters = []
@@ -144,7 +171,8 @@ def _filters(request: Request) -> str:
         filters.append(f"shard {execution.shard}")
     if execution.limit is not None:
         filters.append(f"at most {execution.limit}")
-    return "; ".join(filters) or "all"
+    chosen = "; ".join(filters) or "all"
+    return f"{chosen} (tasks are not loaded by a dry run)"
 
 
 def _reuse(request: Request) -> str:

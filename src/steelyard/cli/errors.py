@@ -14,6 +14,8 @@ from steelyard.config.errors import BadInput, Problem, SteelyardError
 
 BAD_INPUT: Final = 2
 INTERRUPTED: Final = 130
+_CREATING: Final = frozenset({"run", "launch"})
+"""Commands that would have made something; of a check nobody asks whether it did."""
 
 _log_file: str | None = None
 
@@ -55,7 +57,8 @@ def run_guarded(arguments: Sequence[str]) -> int:
         return 0
     except SteelyardError as error:
         _print_traceback(debug)
-        return _print_problems(error.problems, error.exit_status, as_json, error)
+        creates = bool(arguments) and arguments[0] in _CREATING
+        return _print_problems(error.problems, error.exit_status, as_json, error, creates=creates)
     except Exception as error:  # noqa: BLE001 — the boundary
         _print_traceback(debug)
         return _print_unexpected(error, debug, as_json)
@@ -99,6 +102,8 @@ def _print_problems(
     status: int,
     as_json: bool,
     error: SteelyardError | None = None,
+    *,
+    creates: bool = False,
 ) -> int:
     kind = type(error).__name__ if error is not None else "UsageError"
     document = {
@@ -110,7 +115,8 @@ def _print_problems(
     }
     lines = [f"error: {_indented(problem)}" for problem in problems]
     if len(problems) > 1 and isinstance(error, BadInput):
-        lines.append(f"{len(problems)} problems; nothing was created")
+        ending = "; nothing was created" if creates else ""
+        lines.append(f"{len(problems)} problems{ending}")
     return _print_error("\n".join(lines), document, status, as_json)
 
 

@@ -9,6 +9,7 @@ import click
 
 from steelyard.cli.options import (
     SHARED,
+    GroupedCommand,
     config_option,
     output_options,
     overrides_of,
@@ -24,7 +25,7 @@ _PER_REQUEST = {
 """Options of `run` that would force one value on every benchmark."""
 
 
-@click.command()
+@click.command(cls=GroupedCommand)
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option(
     "--reuse", is_flag=True, help="Reuse each request's latest compatible run, unless it opts out."

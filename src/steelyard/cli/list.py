@@ -1,14 +1,15 @@
-"""`steelyard list`: the known components of a kind; none of them is imported."""
+"""`steelyard list`: the known components, of one kind or of all; none of them is imported."""
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Sequence
+from typing import Any, Final
 
 import click
 
 from steelyard.cli.options import output_options
-from steelyard.cli.output import print_json, print_table, say
-from steelyard.components.registry import Kind
+from steelyard.cli.output import print_json, say, table_lines
+from steelyard.components.registry import Kind, Listing
 from steelyard.components.registry import list_components as known_components
 from steelyard.config.errors import BadInput
 
@@ -21,43 +22,65 @@ KIND_NAMES: Final = {
 
 
 @click.command("list")
-@click.argument("kind", metavar="KIND")
+@click.argument("kind", metavar="[KIND]", required=False)
 @output_options
-def list_components(kind: str, as_json: bool, debug: bool) -> int:
-    """List benchmarks, harnesses, environments, analyzers or scanners."""
+def list_components(kind: str | None, as_json: bool, debug: bool) -> int:
+    """List benchmarks, harnesses or environments; without a KIND, all of them."""
+    if kind is None:
+        return _list_all(as_json)
     found = KIND_NAMES.get(kind.lower())
     if found is None:
         from steelyard.config.validation import nearest
 
-        plural = [name.group.removeprefix("steelyard.") for name in Kind]
-        near = nearest(kind, KIND_NAMES)
+        known = [_plural(name) for name in Kind if known_components(name)]
+        near = nearest(kind, [*known, *KIND_NAMES])
         hint = f"did you mean {near}? " if near else ""
-        raise BadInput(f"unknown kind {kind!r}", remedy=f"{hint}known: {', '.join(plural)}")
+        raise BadInput(f"unknown kind {kind!r}", remedy=f"{hint}known: {', '.join(known)}")
     listings = known_components(found)
     if as_json:
-        print_json(
-            {
-                "kind": found.value,
-                "components": [
-                    {
-                        "id": listing.id,
-                        "aliases": list(listing.aliases),
-                        "summary": listing.summary,
-                        "origin": listing.origin,
-                        "extra": listing.extra,
-                    }
-                    for listing in listings
-                ],
-            }
-        )
+        print_json({"kind": found.value, "components": _as_json(listings)})
     elif not listings:
-        say(f"no {found.group.removeprefix('steelyard.')} are known")
+        say(f"no {_plural(found)} are known: this version has none, nor has an installed package")
     else:
-        print_table(
-            ("id", "aliases", "what", "from", "extra"),
-            [
-                (one.id, ", ".join(one.aliases), one.summary, one.origin, one.extra or "")
-                for one in listings
-            ],
-        )
+        _print_listings(listings)
     return 0
+
+
+def _plural(kind: Kind) -> str:
+    return kind.group.removeprefix("steelyard.")
+
+
+def _list_all(as_json: bool) -> int:
+    by_kind = {kind: known_components(kind) for kind in Kind}
+    if as_json:
+        print_json({"components": {kind.value: _as_json(found) for kind, found in by_kind.items()}})
+        return 0
+    # A kind of which there is nothing is no offer.
+    for number, (kind, found) in enumerate((k, f) for k, f in by_kind.items() if f):
+        if number:
+            say()
+        say(f"{_plural(kind)}:")
+        _print_listings(found, indent="  ")
+    return 0
+
+
+def _as_json(listings: Sequence[Listing]) -> list[dict[str, Any]]:
+    return [
+        {
+            "id": listing.id,
+            "aliases": list(listing.aliases),
+            "summary": listing.summary,
+            "origin": listing.origin,
+            "extra": listing.extra,
+        }
+        for listing in listings
+    ]
+
+
+def _print_listings(listings: Sequence[Listing], indent: str = "") -> None:
+    rows = [
+        (one.id, ", ".join(one.aliases), one.summary, one.origin, one.extra or "")
+        for one in listings
+    ]
+    for line in table_lines(("id", "aliases", "what", "from", "extra"), rows):
+        say(indent + line)

@@ -36,6 +36,43 @@ class OptionKind(Enum):
     """A JSON object whose fields go beside those that are set already."""
 
 
+REQUEST: Final = "Request"
+MODEL: Final = "Model"
+SCHEDULING: Final = "Scheduling"
+RESULTS: Final = "Results and reuse"
+OUTPUT: Final = "Output"
+GROUPS: Final = (REQUEST, MODEL, SCHEDULING, RESULTS, OUTPUT)
+"""The headings of `run --help` and `launch --help`, in order."""
+
+_GROUP_OF_SECTION: Final[Mapping[str, str]] = {
+    "model": MODEL,
+    "runtime": SCHEDULING,
+    "budget": SCHEDULING,
+    "output": RESULTS,
+}
+_GROUP_OF_SETTING: Final[Mapping[tuple[str, ...], str]] = {
+    ("execution", "task_concurrency"): SCHEDULING,
+    ("execution", "max_retries"): SCHEDULING,
+    ("execution", "retry_pattern_list"): SCHEDULING,
+    ("runtime", "results_dir"): RESULTS,
+    ("runtime", "checkpoint_resume"): RESULTS,
+    ("runtime", "data_dir"): REQUEST,
+    ("runtime", "progress"): OUTPUT,
+    ("runtime", "log_level"): OUTPUT,
+    ("runtime", "file_log_level"): OUTPUT,
+}
+_GROUP_OF_OPTION: Final[Mapping[str, str]] = {
+    "fields": REQUEST,
+    "config_files": REQUEST,
+    "dry_run": REQUEST,
+    "reuse": RESULTS,
+    "reuse_run_id": RESULTS,
+}
+"""Of options that set no single setting; others are of the output."""
+
+_REFUSED: Final = "Not available in this version."
+
+
 @dataclass(frozen=True, slots=True)
 class SettingOption:
     """An option that sets one setting."""
@@ -47,6 +84,13 @@ class SettingOption:
     metavar: str = "TEXT"
     kind: OptionKind = OptionKind.TEXT
     aliases: tuple[str, ...] = ()
+    is_refused: bool = False
+    """True where this version knows the setting and cannot honour it."""
+
+    @property
+    def group(self) -> str:
+        """The heading under which `--help` lists it."""
+        return _GROUP_OF_SETTING.get(self.path[:2], _GROUP_OF_SECTION.get(self.path[0], REQUEST))
 
     @property
     def name(self) -> str:
@@ -80,18 +124,18 @@ SHARED: Final = (
                   "Let models without a known price run under a dollar budget.",
                   kind=OptionKind.ON),
     SettingOption("--auto-install-dependencies", ("runtime", "auto_install_dependencies"),
-                  "Install missing extras that are trusted.", kind=OptionKind.ON),
+                  "Install missing extras that are trusted.", kind=OptionKind.ON, is_refused=True),
     SettingOption("--cleanup-grace-seconds", ("runtime", "cleanup_grace_seconds"),
                   "For clean-up after a stop (30).", "SECONDS"),
     SettingOption("--no-checkpoint-resume", ("runtime", "checkpoint_resume"),
                   "Run the agent again where only scoring is pending.", kind=OptionKind.OFF),
     SettingOption("--max-retries", ("execution", "max_retries"), "Retries of an attempt (0).",
-                  "N"),
+                  "N", is_refused=True),
     SettingOption("--retry-pattern-list", ("execution", "retry_pattern_list"),
                   "Patterns of ERRORs worth a retry: a JSON array, or one each time.",
                   "PATTERNS", OptionKind.PATTERNS),
     SettingOption("--keep-environment", ("execution", "keep_environment"),
-                  "Leave environments open for debugging.", kind=OptionKind.ON),
+                  "Leave environments open for debugging.", kind=OptionKind.ON, is_refused=True),
     SettingOption("--limit", ("execution", "limit"), "Only the first N tasks.", "N"),
     SettingOption("--sample-ids", ("execution", "sample_ids"), "Only these tasks.", "ID,…",
                   OptionKind.LIST),
@@ -140,6 +184,24 @@ FIELD_SECTIONS: Final[Mapping[str, tuple[str, ...]]] = {
 """Where `-P SECTION.key=value` puts a field."""
 
 
+class GroupedCommand(click.Command):
+    """A command whose help lists its options under headings."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options, a section for each group that has any."""
+        groups = {option.name: option.group for option in (*RUN_ONLY, *SHARED)}
+        groups.update(_GROUP_OF_OPTION)
+        sections: dict[str, list[tuple[str, str]]] = {group: [] for group in GROUPS}
+        for option in self.get_params(ctx):
+            record = option.get_help_record(ctx)
+            if record is not None and isinstance(option, click.Option):
+                sections[groups.get(option.name or "", OUTPUT)].append(record)
+        for group, records in sections.items():
+            if records:
+                with formatter.section(group):
+                    formatter.write_dl(records)
+
+
 def output_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add `--json` and `--debug`, which every command has."""
     command = click.option("--debug", is_flag=True, help="Show tracebacks.")(command)
@@ -169,13 +231,14 @@ def setting_options(
 
 def _click_option(option: SettingOption) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     names = [option.flag, *option.aliases, option.name]
+    help_text = f"{option.help} {_REFUSED}" if option.is_refused else option.help
     if option.kind in (OptionKind.ON, OptionKind.OFF):
-        return click.option(*names, is_flag=True, default=False, help=option.help)
+        return click.option(*names, is_flag=True, default=False, help=help_text)
     if option.kind is OptionKind.SWITCH:
         switch = f"{option.flag}/--no-{option.flag.removeprefix('--')}"
-        return click.option(switch, option.name, default=None, help=option.help)
+        return click.option(switch, option.name, default=None, help=help_text)
     many = option.kind in (OptionKind.PAIRS, OptionKind.LIST, OptionKind.PATTERNS)
-    return click.option(*names, metavar=option.metavar, multiple=many, help=option.help)
+    return click.option(*names, metavar=option.metavar, multiple=many, help=help_text)
 
 
 def overrides_of(table: Sequence[SettingOption], given: Mapping[str, Any]) -> list[Override]:

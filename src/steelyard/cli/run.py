@@ -10,6 +10,7 @@ import click
 from steelyard.cli.options import (
     RUN_ONLY,
     SHARED,
+    GroupedCommand,
     config_option,
     field_override,
     output_options,
@@ -22,7 +23,7 @@ from steelyard.config.layers import Override
 _POSITIONALS = 3
 
 
-class _Run(click.Command):
+class _Run(GroupedCommand):
     """Takes the optional value of `--reuse [RUN_ID]` without swallowing a positional."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:

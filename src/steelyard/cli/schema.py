@@ -10,7 +10,7 @@ from typing import Any, Final
 import click
 
 from steelyard.cli.options import output_options
-from steelyard.cli.output import print_json, print_table
+from steelyard.cli.output import pairs_lines, print_json, say
 from steelyard.config.errors import BadInput
 
 SCHEMAS: Final[Mapping[str, str]] = MappingProxyType(
@@ -23,6 +23,17 @@ SCHEMAS: Final[Mapping[str, str]] = MappingProxyType(
     }
 )
 """Name → `module:Model`."""
+
+MEANINGS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "orchestration": "the file that `steelyard launch` takes",
+        "config": "steelyard.yaml and other configuration files",
+        "request": "one of an orchestration's requests",
+        "resolved": "an orchestration with every default filled in",
+        "pack": "pack.yaml",
+    }
+)
+"""What each name stands for."""
 
 
 def schema_of(name: str) -> dict[str, Any]:
@@ -54,5 +65,7 @@ def schema(name: str | None, as_json: bool, debug: bool) -> int:
     elif as_json:
         print_json({"schemas": list(SCHEMAS)})
     else:
-        print_table(("name",), [(known,) for known in SCHEMAS])
+        say("formats with a JSON Schema (`steelyard schema NAME` prints it):")
+        for line in pairs_lines(MEANINGS):
+            say(line)
     return 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Final
 
 from steelyard.components import registry
@@ -15,6 +16,11 @@ class RegistryIds:
     def is_known(self, kind: str, name: str) -> bool:
         """True where the id names a component of that kind, or has the form of a path."""
         return registry.is_known(Kind(kind), name)
+
+    def fault(self, kind: str, name: str, base_dir: Path | None) -> tuple[str, str] | None:
+        """What is wrong with an id and what would be right; None where it leads somewhere."""
+        found = registry.id_fault(Kind(kind), name, base_dir)
+        return None if found is None else (found.message, found.remedy)
 
     def known(self, kind: str) -> Sequence[str]:
         """Every id and alias of a kind."""

@@ -12,9 +12,8 @@ import hashlib
 import importlib
 import importlib.util
 import inspect
-import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from importlib.metadata import EntryPoint, entry_points
@@ -22,9 +21,11 @@ from pathlib import Path
 from types import MappingProxyType, ModuleType
 from typing import Any, Final
 
+from steelyard.components import id_forms
+from steelyard.components.contract import UnusableComponent as UnusableComponent
+from steelyard.components.contract import check_class, said, where_raised
+from steelyard.components.id_forms import IdFault
 from steelyard.config.errors import BadInput
-
-SUPPORTED_API: Final = 1
 
 
 class Kind(StrEnum):
@@ -91,24 +92,9 @@ BUILTINS: Final[Mapping[Kind, Mapping[str, Entry]]] = MappingProxyType(
 PACK_TARGET: Final = "steelyard.benchmarks.pack:PackBenchmark"
 """Serves every benchmark id that is a path to a folder."""
 
-_CLASS_PATH = re.compile(r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*$")
-_FILE_PATH = re.compile(r"^(\.{1,2}/|/).*\.py:[A-Za-z_]\w*$", re.DOTALL)
-
 
 class UnknownComponent(BadInput):
     """An id that nothing answers to."""
-
-    def __init__(self, kind: Kind, name: str, known: Sequence[str]) -> None:
-        near = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
-        remedy = f"did you mean {near[0]}?" if near else f"known: {', '.join(known) or 'none'}"
-        super().__init__(
-            f"unknown {kind.value} {name!r}",
-            remedy=f"{remedy} (`steelyard list {kind.value}` shows them)",
-        )
-
-
-class UnusableComponent(BadInput):
-    """A component that was found but breaks the contract, or cannot be imported."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,16 +146,44 @@ def canonical_id(kind: Kind, name: str) -> str:
 
 def is_pack_path(name: str) -> bool:
     """True where a benchmark id is a path to a folder, not a name or a class."""
-    return name.startswith(("./", "../", "/")) and not _FILE_PATH.match(name)
+    return id_forms.is_path(name) and not id_forms.is_file_class(name)
 
 
 def is_known(kind: Kind, name: str) -> bool:
     """True where the id is in the tables or has the form of a path; imports nothing."""
     if kind is Kind.BENCHMARK and is_pack_path(name):
         return True
-    if _CLASS_PATH.match(name) or _FILE_PATH.match(name):
+    if id_forms.is_module_class(name) or id_forms.is_file_class(name):
         return True
     return canonical_id(kind, name) in known_ids(kind)
+
+
+def id_fault(kind: Kind, name: str, base_dir: Path | None) -> IdFault | None:
+    """Say what is wrong with an id, as far as can be told without an import.
+
+    Args:
+        kind: what it must be.
+        name: the id as written.
+        base_dir: what relative paths start from; None: files are not looked at.
+
+    Returns:
+        None where it leads somewhere.
+    """
+    if is_known(kind, name):
+        if base_dir is None:
+            return None
+        if kind is Kind.BENCHMARK and is_pack_path(name):
+            return id_forms.missing_pack(name, base_dir)
+        is_file = id_forms.is_file_class(name)
+        return id_forms.missing_file(kind.value, name, base_dir) if is_file else None
+    meant = id_forms.meant(kind.value, name, base_dir) if base_dir is not None else None
+    known = known_ids(kind)
+    near = meant or next(iter(difflib.get_close_matches(name.lower(), known, n=1)), None)
+    remedy = f"did you mean {near}? " if near else ""
+    if meant is None:
+        shown = f"(`steelyard list {kind.value}` shows them)"
+        remedy += f"known: {', '.join(known) or 'none'} {shown}"
+    return IdFault(f"unknown {kind.value} {name!r}", remedy.strip())
 
 
 def known_ids(kind: Kind) -> list[str]:
@@ -195,9 +209,11 @@ def find(kind: Kind, name: str, *, base_dir: Path | None = None) -> Found:
     name = canonical_id(kind, name)
     if kind is Kind.BENCHMARK and is_pack_path(name):
         return Found(name, _load_class(PACK_TARGET, kind, name))
-    if _FILE_PATH.match(name):
-        return Found(name, _checked(kind, name, _from_file(kind, name, base_dir or Path.cwd())))
-    if _CLASS_PATH.match(name):
+    if id_forms.is_file_class(name):
+        return Found(
+            name, check_class(kind.value, name, _from_file(kind, name, base_dir or Path.cwd()))
+        )
+    if id_forms.is_module_class(name):
         return Found(name, _load_class(name, kind, name))
     points = [point for point in _plugins(kind) if point.name == name]
     if name in BUILTINS[kind]:
@@ -214,29 +230,47 @@ def find(kind: Kind, name: str, *, base_dir: Path | None = None) -> Found:
         )
     if points:
         return Found(name, _load_class(points[0].value, kind, name))
-    raise UnknownComponent(kind, name, known_ids(kind))
+    fault = id_fault(kind, name, base_dir or Path.cwd())
+    message = fault.message if fault is not None else f"unknown {kind.value} {name!r}"
+    raise UnknownComponent(message, remedy=fault.remedy if fault is not None else None)
 
 
 def _load_class(target: str, kind: Kind, name: str) -> type[Any]:
     module_name, _, class_name = target.partition(":")
     try:
         module = importlib.import_module(module_name)
-    except Exception as error:
-        raise UnusableComponent(
-            f"the {kind.value} {name!r} cannot be imported: {type(error).__name__}: {error}",
-            remedy=f"see what `python -c 'import {module_name}'` says",
-        ) from error
-    return _checked(kind, name, _attribute(module, class_name, kind, name))
+    except (Exception, SystemExit) as error:
+        near = _near_module(module_name) if isinstance(error, ModuleNotFoundError) else None
+        remedy = near or f"see what `python -c 'import {module_name}'` says"
+        raise _not_imported(kind, name, error, remedy) from error
+    found = _attribute(module, class_name, kind, name, module_name)
+    return check_class(kind.value, name, found)
+
+
+def _not_imported(
+    kind: Kind, name: str, error: BaseException, remedy: str, file: str | None = None
+) -> UnusableComponent:
+    # The import machinery's own frames say nothing; the file's do.
+    place = where_raised(error, file) if file or isinstance(error, SyntaxError) else None
+    return UnusableComponent(
+        f"the {kind.value} {name!r} cannot be imported: {said(error)}"
+        f"{f' ({place})' if place else ''}",
+        remedy=remedy,
+    )
+
+
+def _near_module(module_name: str) -> str | None:
+    """A module that is a file here needs its path: the working folder is not searched."""
+    path = Path(*module_name.split(".")).with_suffix(".py")
+    return f"did you mean ./{path}:CLASS?" if path.is_file() else None
 
 
 def _from_file(kind: Kind, name: str, base_dir: Path) -> object:
+    fault = id_forms.missing_file(kind.value, name, base_dir)
+    if fault is not None:
+        raise UnusableComponent(fault.message, remedy=fault.remedy)
     path_text, _, class_name = name.rpartition(":")
     path = (base_dir / path_text).resolve()
-    if not path.is_file():
-        raise UnusableComponent(
-            f"the {kind.value} {name!r}: there is no file {path}",
-            remedy=f"paths are relative to {base_dir}",
-        )
     module_name = f"steelyard_user_{hashlib.sha256(str(path).encode()).hexdigest()[:16]}"
     module = sys.modules.get(module_name)
     if module is None:
@@ -247,59 +281,24 @@ def _from_file(kind: Kind, name: str, base_dir: Path) -> object:
         sys.modules[module_name] = module
         try:
             spec.loader.exec_module(module)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             del sys.modules[module_name]
-            raise UnusableComponent(
-                f"the {kind.value} {name!r} cannot be imported: {type(error).__name__}: {error}",
-                remedy=f"see what `python {path}` says",
-            ) from error
-    return _attribute(module, class_name, kind, name)
+            remedy = f"see what `python {path_text}` says"
+            raise _not_imported(kind, name, error, remedy, str(path)) from error
+    return _attribute(module, class_name, kind, name, path_text)
 
 
-def _attribute(module: ModuleType, class_name: str, kind: Kind, name: str) -> object:
+def _attribute(module: ModuleType, class_name: str, kind: Kind, name: str, shown: str) -> object:
     if not hasattr(module, class_name):
-        classes = [n for n, v in vars(module).items() if inspect.isclass(v)]
-        near = difflib.get_close_matches(class_name, classes, n=1)
+        own = [
+            n
+            for n, v in vars(module).items()
+            if inspect.isclass(v) and v.__module__ == module.__name__
+        ]
+        near = difflib.get_close_matches(class_name, own, n=1)
+        remedy = f"did you mean {near[0]}?" if near else f"it has: {', '.join(own) or 'no class'}"
         raise UnusableComponent(
-            f"the {kind.value} {name!r}: {module.__name__} has no {class_name}",
-            remedy=f"did you mean {near[0]}?" if near else None,
+            f"the {kind.value} {name!r}: {shown} has no class {class_name}", remedy=remedy
         )
-    return getattr(module, class_name)
-
-
-def _contract(kind: Kind) -> type[Any] | None:
-    if kind is Kind.BENCHMARK:
-        from steelyard.components.benchmark import Benchmark
-
-        return Benchmark
-    if kind is Kind.HARNESS:
-        from steelyard.components.harness import Harness
-
-        return Harness
-    if kind is Kind.ENVIRONMENT:
-        from steelyard.components.environment import Environment
-
-        return Environment
-    return None
-
-
-def _checked(kind: Kind, name: str, found: object) -> type[Any]:
-    contract = _contract(kind)
-    if not inspect.isclass(found) or (contract is not None and not issubclass(found, contract)):
-        raise UnusableComponent(
-            f"the {kind.value} {name!r} is not a {kind.value}",
-            remedy=f"subclass steelyard.components.{kind.value}.{kind.value.title()}",
-        )
-    api = getattr(found, "api", None)
-    if api != SUPPORTED_API:
-        raise UnusableComponent(
-            f"the {kind.value} {name!r} declares api = {api!r}; this version supports "
-            f"{SUPPORTED_API}",
-            remedy="install a version of the plug-in made for this product, or set `api = 1`",
-        )
-    if inspect.isabstract(found):
-        missing = ", ".join(sorted(getattr(found, "__abstractmethods__", ())))
-        raise UnusableComponent(
-            f"the {kind.value} {name!r} leaves out {missing}", remedy="implement them"
-        )
+    found: object = getattr(module, class_name)
     return found

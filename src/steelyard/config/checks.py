@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import Any, Final, Protocol
 
 from steelyard.config.errors import Problem, Where
@@ -19,7 +20,7 @@ from steelyard.config.names import (
     normalise,
 )
 from steelyard.config.source import FieldPath, Node, path_text
-from steelyard.config.validation import nearest, written_at
+from steelyard.config.validation import written_at
 
 COMPONENTS: Final = ("benchmark", "harness", "environment")
 AUTO_ENVIRONMENT: Final = "auto"
@@ -30,6 +31,13 @@ class ComponentIds(Protocol):
 
     def is_known(self, kind: str, name: str) -> bool:
         """True where the id names a component of that kind, or has the form of a path."""
+        ...
+
+    def fault(self, kind: str, name: str, base_dir: Path | None) -> tuple[str, str] | None:
+        """What is wrong with an id and what would be right; None where it leads somewhere.
+
+        `base_dir` is what relative paths start from; None: files are not looked at.
+        """
         ...
 
     def known(self, kind: str) -> Sequence[str]:
@@ -47,6 +55,7 @@ class RememberedIds:
     def __init__(self, ids: ComponentIds) -> None:
         self.is_known = cache(ids.is_known)
         self.known = cache(ids.known)
+        self.fault = cache(ids.fault)
         self.canonical = cache(ids.canonical)
 
 
@@ -123,8 +132,13 @@ def component_sections(root: Node) -> Iterator[tuple[str, Node]]:
                 yield kind, node
 
 
-def components(root: Node, ids: ComponentIds | None, problems: list[Problem]) -> None:
-    """Find `params` wrappers and, where `ids` are given, ids that nothing answers to."""
+def components(
+    root: Node, ids: ComponentIds | None, problems: list[Problem], base_dir: Path
+) -> None:
+    """Find `params` wrappers and, where `ids` are given, ids that lead nowhere.
+
+    Relative paths start from `base_dir`.
+    """
     for kind, section in component_sections(root):
         wrapper = section.value.get("params")
         if wrapper is not None:
@@ -138,20 +152,22 @@ def components(root: Node, ids: ComponentIds | None, problems: list[Problem]) ->
             )
         found = section.value.get("id")
         if ids is not None and found is not None and isinstance(found.value, str):
-            unknown_id(kind, found.value, found.origin.where, ids, problems)
+            unknown_id(kind, found.value, found.origin.where, ids, problems, base_dir)
 
 
 def unknown_id(
-    kind: str, name: str, where: Where, ids: ComponentIds, problems: list[Problem]
+    kind: str,
+    name: str,
+    where: Where,
+    ids: ComponentIds,
+    problems: list[Problem],
+    base_dir: Path | None = None,
 ) -> None:
-    """Report an id that nothing answers to."""
-    if not name or ids.is_known(kind, name) or (kind, name) == ("environment", AUTO_ENVIRONMENT):
+    """Report an id that nothing answers to, or a path that leads nowhere."""
+    if not name or (kind, name) == ("environment", AUTO_ENVIRONMENT):
         return
-    known = list(ids.known(kind))
-    near = nearest(name, known)
-    remedy = f"did you mean {near}? " if near else ""
-    remedy += f"known: {', '.join(known) or 'none'} (`steelyard list {kind}` shows them)"
-    problems.append(Problem(f"unknown {kind} {name!r}", where, remedy))
+    if (fault := ids.fault(kind, name, base_dir)) is not None:
+        problems.append(Problem(fault[0], where, fault[1]))
 
 
 @dataclass(frozen=True, slots=True)

@@ -149,14 +149,14 @@ class _Resolving:
             return None
         if node.value is None and document == "config":
             return None
-        return self._prepared(node, model, document, file.scope)
+        return self._prepared(node, model, document, file.scope, file.path.parent)
 
     def command_line(self, overrides: Sequence[Override]) -> Node:
         root = layers.overrides_node(overrides)
-        return self._prepared(root, ConfigFile, "command line", "option:") or root
+        return self._prepared(root, ConfigFile, "command line", "option:", self.cwd) or root
 
     def _prepared(
-        self, node: Node, model: type[BaseModel], document: str, scope: str
+        self, node: Node, model: type[BaseModel], document: str, scope: str, folder: Path
     ) -> Node | None:
         if not isinstance(node.value, dict):
             where = node.origin.where
@@ -167,7 +167,7 @@ class _Resolving:
         node = expand(node, self.environ, self.problems, self.warnings)
         node = seal(node, self.store, self.warnings, scope=scope)
         checks.misplaced(node, document, self.problems)
-        checks.components(node, self._ids, self.problems)
+        checks.components(node, self._ids, self.problems, folder)
         return conform(node, model, self.problems)
 
     # --- merging ---

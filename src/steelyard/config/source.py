@@ -183,12 +183,10 @@ def read_yaml(text: str, file: str, *, layer: str = "file") -> Node:
     try:
         root = yaml.compose(text)
     except MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        where = Where(file, mark.line + 1, mark.column + 1) if mark else Where(file)
-        said = " ".join(str(part) for part in (error.context, error.problem) if part)
-        # A key that begins with `*`, `&` or `!` is taken for one of these; its place is enough.
-        said = re.sub(r"(alias|anchor|handle) (['\"]).*\2", r"\1", said, flags=re.DOTALL)
-        raise Malformed(f"not well-formed YAML: {said}", where=where) from error
+        from steelyard.config.yaml_faults import fault_of
+
+        message, where, remedy = fault_of(error, text, file)
+        raise Malformed(message, where=where, remedy=remedy) from error
     except RecursionError as error:
         raise _too_deep(file) from error
     except (YAMLError, ValueError) as error:

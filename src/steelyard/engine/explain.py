@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from steelyard.components.clock import SystemClock
 from steelyard.config.errors import BadInput
 from steelyard.config.resolve import Resolution
-from steelyard.engine.opening import selected
+from steelyard.engine.opening import all_tasks, selected
 from steelyard.engine.plan import RequestPlan, make_plan
 from steelyard.results.documents import part
+from steelyard.results.reader import RunReader
 from steelyard.results.reuse import ReuseSource, choose_source, fired_limits
 
 
@@ -26,15 +27,16 @@ def explain(run_dir: Path, resolution: Resolution, request: str | None) -> dict[
     name = request or part(source.document, "request").get("name")
     plan = _request_plan(resolution, name)
     source = ReuseSource(run_dir, limits=fired_limits(plan.request))
-    tasks = selected(plan.services.benchmark.load_tasks(), plan.request.execution)
+    tasks = selected(all_tasks(plan), plan.request.execution)
     incompatible = None
     try:
         choose_source(run_dir.parent, plan.shape, run_dir.name)
     except BadInput as error:
         incompatible = error.problems[0].message
     attempts = []
+    present_of: dict[str, tuple[str, str]] = {}
     for task in tasks:
-        generation, evaluation = plan.identities(task)
+        generation, evaluation = present_of[task.id] = plan.identities(task)
         for attempt in range(1, plan.k + 1):
             decision = source.decide(task.id, attempt, generation, evaluation, plan.retry_patterns)
             attempts.append(
@@ -48,17 +50,49 @@ def explain(run_dir: Path, resolution: Resolution, request: str | None) -> dict[
             )
     saved = part(source.document, "identities")
     present = plan.document["identities"]
+    differences = {
+        side: list(_differences(part(saved, side), present[side]))
+        for side in ("generation", "evaluation")
+    }
     return {
         "schema": "explain-reuse/1",
         "source": str(run_dir),
         "request": plan.request.name,
         "incompatible": incompatible,
-        "differences": {
-            side: list(_differences(part(saved, side), present[side]))
-            for side in ("generation", "evaluation")
-        },
+        "differences": differences,
+        "content": _content(run_dir, present_of, differences),
         "attempts": attempts,
         "warnings": list(source.warnings),
+    }
+
+
+def _content(
+    run_dir: Path,
+    present_of: Mapping[str, tuple[str, str]],
+    differences: Mapping[str, Sequence[Any]],
+) -> dict[str, dict[str, int | None]]:
+    """Count, for each side, the tasks that the run has records of, and those changed since.
+
+    The second is None where the settings differ: an identity is of both, so nothing tells then.
+    """
+    compared: set[str] = set()
+    changed: tuple[set[str], set[str]] = (set(), set())
+    for record in RunReader(run_dir).records():
+        present = present_of.get(record.task_id)
+        if present is None or record.generation is None:
+            continue
+        compared.add(record.task_id)
+        for tasks, was, now in zip(
+            changed, (record.generation, record.evaluation), present, strict=True
+        ):
+            if was != now:
+                tasks.add(record.task_id)
+    return {
+        side: {
+            "compared_tasks": len(compared),
+            "changed_tasks": None if differences[side] else len(tasks),
+        }
+        for side, tasks in zip(("generation", "evaluation"), changed, strict=True)
     }
 
 

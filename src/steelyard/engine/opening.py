@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from steelyard.components.benchmark import Task
 from steelyard.components.clock import Clock
+from steelyard.components.contract import checked_tasks, own_code, said
 from steelyard.config.errors import BadInput, Problem, SteelyardError, Where
 from steelyard.config.schema.request import ExecutionSettings
 from steelyard.engine.carry_over import CarryOver, divide, source_chain
@@ -59,14 +60,25 @@ class Loaded:
 def load(plan: RequestPlan, own_run_id: str) -> Loaded:
     """Load the tasks, choose among them, find the run to reuse. Blocking: for a thread."""
     try:
-        tasks = selected(plan.services.benchmark.load_tasks(), plan.request.execution)
+        tasks = selected(all_tasks(plan), plan.request.execution)
         chain, note = _reuse(plan, own_run_id)
         carry = divide(plan, tasks, chain) if chain else None
     except SteelyardError as error:
         return Loaded(None, str(error))
-    except Exception as error:  # noqa: BLE001 — a plug-in's loader may raise anything
-        return Loaded(None, f"its tasks could not be loaded: {type(error).__name__}: {error}")
+    except (Exception, SystemExit) as error:  # noqa: BLE001 — the boundary of the thread
+        return Loaded(None, f"its tasks could not be loaded: {said(error)}")
     return Loaded(tasks, None, carry, note)
+
+
+def all_tasks(plan: RequestPlan) -> Sequence[Task]:
+    """Load every task of the request's benchmark. Blocking.
+
+    Raises:
+        BadInput: loading raised, or what it gave is no list of tasks with ids of their own.
+    """
+    benchmark = plan.services.benchmark
+    what = f"the benchmark {plan.info.id!r}: load_tasks()"
+    return checked_tasks(plan.info.id, own_code(what, benchmark, benchmark.load_tasks))
 
 
 def _reuse(plan: RequestPlan, own_run_id: str) -> tuple[tuple[ReuseSource, ...], str | None]:

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from steelyard.components.benchmark import Benchmark, BenchmarkInfo, Task
 from steelyard.components.clock import Clock
+from steelyard.components.contract import described, own_code
 from steelyard.components.harness import Harness
 from steelyard.components.issues import Outcome
 from steelyard.components.registry import BUILTINS, Kind, known_ids
@@ -165,14 +166,6 @@ def make_plan(resolution: Resolution, *, clock: Clock, maker: Maker | None = Non
     return Plan(orchestration, tuple(plans), limits, resolution.warnings, tuple(lacking))
 
 
-def check(resolution: Resolution) -> list[Problem]:
-    """What a dry run finds: problems raise, what the machine lacks comes back as warnings."""
-    from steelyard.components.clock import SystemClock
-
-    plan = make_plan(resolution, clock=SystemClock())
-    return [*plan.warnings, *plan.lacking]
-
-
 class _Planner:
     """Plans one request, gathering what is wrong."""
 
@@ -199,7 +192,7 @@ class _Planner:
                 at=("requests", self.index, kind.value),
             )
         except BadInput as error:
-            self.problems += error.problems
+            self.problems += placed(error.problems, self.where(f"{kind.value}.id"))
             return None
 
     def plan(self) -> RequestPlan | None:
@@ -225,7 +218,7 @@ class _Planner:
             (Kind.HARNESS, harness),
             (Kind.ENVIRONMENT, environment),
         ):
-            lacking = component.unavailable()
+            lacking = self._lacking(kind, component)
             if lacking is not None:
                 self.lacking.append(
                     Problem(f"{component.id} cannot run here: {lacking}", self.where(kind.value))
@@ -273,11 +266,19 @@ class _Planner:
         if benchmark is None:
             return None
         try:
-            info: BenchmarkInfo = benchmark.info()
+            return described(self.request.benchmark.id, benchmark)
         except BadInput as error:
             self.problems += placed(error.problems, self.where("benchmark.id"))
             return None
-        return info
+
+    def _lacking(self, kind: Kind, component: Any) -> str | None:
+        try:
+            what = f"the {kind.value} {component.id!r}: unavailable()"
+            lacking: str | None = own_code(what, component, component.unavailable)
+        except BadInput as error:
+            self.problems += placed(error.problems, self.where(f"{kind.value}.id"))
+            return None
+        return lacking
 
     def _environment_spec(
         self, info: BenchmarkInfo | None, harness: Harness | None

@@ -14,6 +14,7 @@ from pydantic import BaseModel, ValidationError
 
 from steelyard.components.benchmark import Benchmark
 from steelyard.components.clock import Clock
+from steelyard.components.contract import own_code
 from steelyard.components.environment import Environment
 from steelyard.components.harness import Harness
 from steelyard.components.registry import Kind, find, is_pack_path
@@ -111,10 +112,8 @@ class Maker:
             checked = model.model_validate(params)
         except ValidationError as error:
             raise BadInput.of(problems_of(error.errors(), root, model, prefix=at)) from error
-        component = found.component(checked)
-        if not hasattr(component, "id"):
-            component.id = found.id
-        return component
+        what = f"the {kind.value} {spec.id!r}: its constructor"
+        return own_code(what, found.component, lambda: found.component(checked))
 
     def services(self, spec: RequestSpec) -> Services:
         """Make everything that the executions of a request share."""

@@ -22,7 +22,7 @@ from steelyard.models.lines import Lines
 from steelyard.models.prices import Pricing, pricing_for
 from steelyard.models.protocols.encoding import encode
 from steelyard.models.protocols.form import EndpointError, Reading, TokenCounts
-from steelyard.models.refusals import Verdict, endpoint_words, verdict
+from steelyard.models.refusals import Verdict, address_hint, endpoint_words, verdict
 from steelyard.models.settings import EndpointSettings, parse_settings
 from steelyard.models.upstream import (
     CertificateRefused,
@@ -261,12 +261,13 @@ class Endpoint:
             return _Failure(_LOST, f"did not answer: {error}")
         except TooLarge as error:
             return _Failure(_TOO_LARGE, f"sent an answer {error}")
-        return self._read(answer)
+        return self._read(answer, target)
 
-    def _read(self, answer: HttpAnswer) -> Reading | _Failure:
+    def _read(self, answer: HttpAnswer, target: str) -> Reading | _Failure:
         if not 200 <= answer.status <= 299:
             words = endpoint_words(self._redact(answer.body))
             message = f"answered {answer.status}" + (f": {words}" if words else "")
+            message += address_hint(answer.status, target)
             return _Failure(verdict(answer.status, answer.body), message, answer.retry_after)
         try:
             return self.settings.protocol.read(answer.body)

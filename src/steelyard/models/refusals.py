@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -100,6 +101,19 @@ def endpoint_words(body: bytes) -> str:
     """Quote an endpoint's error message, bounded; the start of the body where it has none."""
     message = _words(body)[1]
     return excerpt(message.encode("utf-8", "replace")) if message else excerpt(body)
+
+
+def address_hint(status: int, target: str) -> str:
+    """Ask after the usual slip where nothing is found at an address without a version; else ''.
+
+    Args:
+        status: of the answer.
+        target: the path (and query) that was asked for.
+    """
+    path = target.partition("?")[0]
+    if status == 404 and not re.search(r"/v\d", path):
+        return " (did you leave out /v1? base_url ends with it at most endpoints)"
+    return ""
 
 
 def _says_overflow(body: bytes) -> bool:

@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from steelyard.benchmarks.pack.case_checks import load_cases
+from steelyard.benchmarks.pack.case_checks import case_problems, load_cases
 from steelyard.benchmarks.pack.digest import DIGEST_CHARS, folder_digest
-from steelyard.benchmarks.pack.load import CASES_FOLDER, Pack, load_pack
+from steelyard.benchmarks.pack.load import CASES_FOLDER, Pack, read_pack
 from steelyard.benchmarks.pack.matching import last_group
 from steelyard.benchmarks.pack.paths import PathProblem, folder_in
 from steelyard.benchmarks.pack.scoring import Weighed, score_of
@@ -31,6 +31,7 @@ from steelyard.components.benchmark import (
 )
 from steelyard.components.issues import AttemptFault, IssueCode
 from steelyard.components.values import Message, Trust
+from steelyard.config.errors import BadInput
 
 
 class PackParams(BaseModel):
@@ -54,8 +55,13 @@ class PackBenchmark(Benchmark):
 
     @cached_property
     def pack(self) -> Pack:
-        """The loaded pack; raises `BadInput` with all that is wrong with it."""
-        return load_pack(Path(self.params.path))
+        """The loaded pack; raises `BadInput` with all that is wrong, its cases included."""
+        pack, problems = read_pack(Path(self.params.path))
+        if not problems and pack is not None:
+            return pack
+        if pack is not None:
+            problems += case_problems(pack)
+        raise BadInput.of(list(dict.fromkeys(problems)))
 
     @cached_property
     def _workspace(self) -> tuple[Path, ...]:

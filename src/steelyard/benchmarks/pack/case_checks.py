@@ -11,7 +11,7 @@ from steelyard.benchmarks.pack.paths import PathProblem, file_in, folder_in, ove
 from steelyard.benchmarks.pack.template_language import TemplateProblem
 from steelyard.components.benchmark import Task
 from steelyard.components.issues import AttemptFault
-from steelyard.config.errors import Problem, Where
+from steelyard.config.errors import BadInput, Problem, Where
 
 
 def load_cases(pack: Pack) -> list[Task]:
@@ -37,6 +37,15 @@ def load_cases(pack: Pack) -> list[Task]:
                 problems.add(Problem(message, places[task.id]))
     problems.raise_if_any()
     return tasks
+
+
+def case_problems(pack: Pack) -> list[Problem]:
+    """Give what is wrong with the cases of a pack that is malformed itself."""
+    try:
+        load_cases(pack)
+    except BadInput as error:
+        return list(error.problems)
+    return []
 
 
 def _check_fields(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -69,7 +70,12 @@ def _is_block(node: Node, place: Where) -> bool:
 
 
 def parse_pack(document: Document) -> tuple[PackFile | None, list[Problem]]:
-    """Check a document against the schema; None with the problems where it does not fit."""
+    """Check a document against the schema.
+
+    Returns:
+        What was read, and all that is wrong. Unknown fields are passed over, so that the rest can
+        be looked at; None where more than that is wrong.
+    """
     data = plain(document.node)
     if not isinstance(data, dict):
         return None, [
@@ -91,13 +97,37 @@ def parse_pack(document: Document) -> tuple[PackFile | None, list[Problem]]:
     try:
         pack = PackFile.model_validate(data, strict=True)
     except ValidationError as error:
+        pack = _without_unknown_fields(data, error)
         details = [
             detail
             for detail in error.errors(include_url=False)
             if not (detail["loc"][:2] == _VALIDATORS and len(detail["loc"]) > 2)
         ]
         problems += _schema_problems(document, details, PackFile, ())
-    return (None if problems else pack), _first_at_each_place(problems)
+    return pack, _first_at_each_place(problems)
+
+
+def _without_unknown_fields(data: dict[str, Any], error: ValidationError) -> PackFile | None:
+    """Read what is left of a document without the fields that the schema does not know."""
+    rest = copy.deepcopy(data)
+    for detail in error.errors(include_url=False):
+        if detail["type"] == "extra_forbidden":
+            _take_out(rest, detail["loc"])
+    try:
+        return PackFile.model_validate(rest, strict=True)
+    except ValidationError:
+        return None
+
+
+def _take_out(data: Any, loc: Sequence[str | int]) -> None:
+    """Remove a field; names of union members stand in locations too, and lead nowhere."""
+    *holders, last = loc
+    for step in holders:
+        is_key = isinstance(data, dict) and step in data
+        if is_key or (isinstance(data, list) and isinstance(step, int) and step < len(data)):
+            data = data[step]
+    if isinstance(data, dict):
+        data.pop(str(last), None)
 
 
 def _schema_problems(

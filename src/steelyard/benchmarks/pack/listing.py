@@ -67,7 +67,7 @@ def _listed(root: Path) -> ListedPack:
         file, problems = parse_pack(Document(read_file(root / PACK_FILE)))
     except BadInput as error:
         return ListedPack("?", shown, error.problems[0].message, is_valid=False)
-    if file is None:
+    if file is None or problems:
         return ListedPack("?", shown, problems[0].message, is_valid=False)
     summary = file.name or (file.description or "").strip().split("\n")[0]
     return ListedPack(file.slug, shown, summary, is_valid=True)

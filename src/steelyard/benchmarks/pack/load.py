@@ -33,6 +33,7 @@ from steelyard.benchmarks.pack.validators.build import TemplateSet, build_valida
 from steelyard.benchmarks.pack.validators.contract import Validator
 from steelyard.components.benchmark import EnvironmentNeeds, TaskLimits
 from steelyard.components.environment import Resources
+from steelyard.components.id_forms import missing_pack
 from steelyard.config.errors import BadInput, Problem, Where
 from steelyard.config.source import read_file
 
@@ -93,28 +94,33 @@ def load_pack(path: Path) -> Pack:
     Raises:
         BadInput: all that is wrong with it, each with file, line and column.
     """
-    root = path.parent if path.name == PACK_FILE and path.is_file() else path
-    if not root.is_dir():
-        raise BadInput(
-            f"there is no pack at {shown_path(root)}",
-            remedy=f"a pack is a folder with a {PACK_FILE}; `steelyard pack init DIR` makes one",
-        )
-    if not (root / PACK_FILE).is_file():
-        raise BadInput(
-            f"{shown_path(root)} is not a pack: it has no {PACK_FILE}",
-            remedy="`steelyard pack init DIR` makes a new one",
-        )
-    root = root.resolve()
+    pack, problems = read_pack(path)
+    if pack is None or problems:
+        raise BadInput.of(problems)
+    return pack
+
+
+def read_pack(path: Path) -> tuple[Pack | None, list[Problem]]:
+    """Load a pack as far as it can be read, so that its cases can be looked at all the same.
+
+    Returns:
+        The pack, None where its file is too far from the schema, and all that is wrong with it.
+
+    Raises:
+        BadInput: there is no pack, or its file is not well formed.
+    """
+    fault = missing_pack(shown_path(path), Path.cwd())
+    if fault is not None:
+        raise BadInput(fault.message, remedy=fault.remedy)
+    root = (path.parent if path.name == PACK_FILE and path.is_file() else path).resolve()
     document = Document(read_file(root / PACK_FILE, shown=shown_path(root / PACK_FILE)))
     file, problems = parse_pack(document)
     if file is None:
-        raise BadInput.of(problems)
+        return None, problems
     loader = _Loader(root, document, file)
     pack = loader.load()
-    if loader.problems:
-        # A path is compiled once to be used and once to be looked up: one complaint is enough.
-        raise BadInput.of(list(dict.fromkeys(loader.problems)))
-    return pack
+    # A path is compiled once to be used and once to be looked up: one complaint is enough.
+    return pack, list(dict.fromkeys([*problems, *loader.problems]))
 
 
 class _Loader:

@@ -17,8 +17,9 @@ from pydantic import (
     model_validator,
 )
 
+from steelyard.components.id_forms import PACK_FILE as PACK_FILE
+
 SCHEMA: Final = "pack/v1"
-PACK_FILE: Final = "pack.yaml"
 
 Text = Annotated[str, StringConstraints(min_length=1)]
 Slug = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9]+(-[A-Za-z0-9]+)*$", max_length=80)]
