@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
-from steelyard.cli.progress import describe, ended_line, eta_s, make_renderer
+from steelyard.cli.live import layout, row_of
+from steelyard.cli.pace import Pace, Paces, duration
+from steelyard.cli.progress import describe, ended_line, make_renderer
 from steelyard.components.issues import Outcome
 from steelyard.engine.events import Progress, RequestResult, RunOutcome
 
@@ -33,8 +35,15 @@ def result(outcome: RunOutcome = RunOutcome.COMPLETED, reason: str | None = None
     return RequestResult("r", outcome, reason, Path("results/r/1"), 100, {}, None)
 
 
+def described(*snapshots: Progress) -> str:
+    paces = Paces()
+    for snapshot in snapshots:
+        standings = paces.see([snapshot])
+    return describe(snapshot, standings[snapshot.name])
+
+
 def test_a_line_says_how_far_what_failed_what_it_cost_and_how_long_it_takes() -> None:
-    line = describe(
+    line = described(
         progress(
             outcomes={Outcome.SCORED: 18, Outcome.FAILED_FATAL: 2},
             issues={"model_unavailable": 2},
@@ -47,12 +56,103 @@ def test_a_line_says_how_far_what_failed_what_it_cost_and_how_long_it_takes() ->
 
 
 def test_before_the_tasks_are_loaded_it_says_so() -> None:
-    assert describe(progress(planned=None)) == "r: loading tasks, 10 s"
+    assert described(progress(planned=None)) == "r: loading tasks, 10 s"
 
 
 def test_what_was_reused_does_not_flatter_the_pace() -> None:
-    assert eta_s(progress(outcomes={Outcome.SCORED: 60}, reused=50)) == 40.0
-    assert eta_s(progress(outcomes={Outcome.SCORED: 60}, reused=60)) is None
+    assert "about 40 s left" in described(progress(outcomes={Outcome.SCORED: 60}, reused=50))
+    assert "left" not in described(progress(outcomes={Outcome.SCORED: 60}, reused=60))
+
+
+def test_a_request_of_which_nothing_runs_is_waiting() -> None:
+    before, after = progress(), progress(elapsed_s=500.0, running=0)
+    assert described(before, after).endswith("500 s, waiting")
+
+
+def test_the_pace_is_that_of_late_and_not_that_since_the_start() -> None:
+    pace = Pace()
+    for second in range(1, 101):  # one a second, then one in ten
+        pace.see(float(second), second, is_running=True)
+    for step in range(1, 31):
+        pace.see(100.0 + 10 * step, 100 + step, is_running=True)
+    assert pace.left_s(10) == pytest.approx(100.0)
+
+
+def test_time_in_which_nothing_ran_does_not_slow_the_pace() -> None:
+    pace = Pace()
+    pace.see(1000.0, 0, is_running=False)
+    pace.see(1010.0, 10, is_running=True)
+    pace.see(9000.0, 10, is_running=False)
+    assert pace.left_s(10) == pytest.approx(10.0)
+
+
+def test_slow_attempts_have_a_pace_though_few_end_in_the_window() -> None:
+    pace = Pace()
+    for number in range(1, 5):
+        pace.see(300.0 * number, number, is_running=True)
+    assert pace.left_s(2) == pytest.approx(600.0)
+
+
+def test_a_stalled_request_slows_down() -> None:
+    pace = Pace()
+    pace.see(10.0, 10, is_running=True)
+    before = pace.left_s(10)
+    pace.see(100.0, 10, is_running=True)
+    after = pace.left_s(10)
+    assert before is not None
+    assert after is not None
+    assert after > before
+
+
+def test_all_together_are_one_more_standing() -> None:
+    paces = Paces()
+    snapshot = (
+        progress(name="a", elapsed_s=10.0),
+        progress(name="b", outcomes={}, running=0, elapsed_s=10.0),
+        progress(name="c", state="ended", running=0, outcomes={Outcome.SCORED: 30}, elapsed_s=5.0),
+    )
+    overall = paces.overall(snapshot)
+    assert (overall.ended, overall.planned, overall.running) == (50, 300, 4)
+    assert overall.left_s == pytest.approx(10 / 50 * 180)  # none of what ended early is to come
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0.2, "0s"), (59.4, "59s"), (185, "3m05s"), (9960, "2h46m"), (9e5, "10d")],
+)
+def test_durations_are_short(seconds: float, text: str) -> None:
+    assert duration(seconds) == text
+
+
+CROWD = (
+    progress(name="a-request-with-a-name-that-is-far-too-long-for-it", planned=100_000,
+             outcomes={Outcome.SCORED: 12_000, Outcome.FAILED_FATAL: 345},
+             issues={"model_unavailable": 345}, reused=3, cost_usd=1.5, elapsed_s=900.0),
+    progress(name="second", running=0),
+    progress(name="third", planned=None, running=0),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("width", [38, 40, 60, 80, 120])
+def test_numbers_are_never_cut_however_narrow_the_terminal(width: int) -> None:
+    paces = Paces()
+    standings = paces.see(CROWD)
+    rows = [row_of(standings[request.name], request) for request in CROWD]
+    lines = layout([*rows, row_of(paces.overall(CROWD))], width, "#-")
+    assert max(map(len, lines)) <= width
+    assert "12345/100000 345 failed ETA 1h46m" in lines[0]
+    assert "20/100 waiting" in lines[1]
+    assert "loading tasks 10s" in lines[2]
+    assert "12385/? 345 failed" in lines[3]
+
+
+def test_the_bar_gives_way_before_the_name_and_details_before_the_bar() -> None:
+    standings = Paces().see([progress()])
+    rows = [row_of(standings["r"], progress())]
+    assert layout(rows, 80, "#-") == ["r ####---------------- 20/100 ETA 40s, 4 running"]
+    assert layout(rows, 40, "#-") == ["r ####---------------- 20/100 ETA 40s"]
+    assert layout(rows, 26, "#-") == ["r #----- 20/100 ETA 40s"]
+    assert layout(rows, 18, "#-") == ["r 20/100 ETA 40s"]
 
 
 @pytest.mark.parametrize("mode", ["plain", "auto"])
@@ -112,7 +212,7 @@ def test_a_dumb_terminal_gets_plain_lines(monkeypatch: pytest.MonkeyPatch) -> No
     renderer = make_renderer("auto", stream)
     renderer.tick((progress(),))
     renderer.close()
-    assert stream.getvalue() == describe(progress()) + "\n"
+    assert stream.getvalue() == described(progress()) + "\n"
 
 
 def test_the_live_view_draws_each_request_and_leaves_the_terminal_clean(
@@ -125,7 +225,18 @@ def test_the_live_view_draws_each_request_and_leaves_the_terminal_clean(
     renderer.request_ended(result(RunOutcome.FAILED, "[red]401[/red]"))
     renderer.close()
     drawn = stream.getvalue()
-    assert "20/100 ended" in drawn
+    assert "20/100" in drawn
+    assert "40/200" in drawn  # all together
     assert "second [bold]" in drawn
     assert "[red]401[/red]" in drawn  # a reason is text, never markup
     assert drawn.rstrip().endswith("\x1b[?25h") or "\x1b[?25h" in drawn  # the cursor is back
+
+
+def test_without_colour_the_bar_is_drawn_in_ascii(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("NO_COLOR", "1")
+    stream = Terminal()
+    renderer = make_renderer("auto", stream)
+    renderer.tick((progress(),))
+    renderer.close()
+    assert "####----------------" in stream.getvalue()

@@ -14,14 +14,9 @@ from steelyard.components.issues import IssueCode, Outcome
 from steelyard.components.values import Usage
 from steelyard.config.errors import SteelyardError
 from steelyard.results.layout import RunFiles
-from steelyard.results.summary import (
-    TABLE_COLUMNS,
-    rebuild,
-    request_table,
-    summarise,
-    write_summary,
-)
-from tests.results.workload import DOCUMENT, a_record, an_issue
+from steelyard.results.summary import rebuild, summarise, write_summary
+from steelyard.results.summary_text import chief_rows, score_rows
+from tests.results.workload import DOCUMENT, FixedClock, a_record, an_issue
 from tests.results.written import write_run
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -97,13 +92,44 @@ def test_a_strangers_text_is_no_markup(tmp_path: Path) -> None:
 
 
 def test_no_value_stands_without_its_interval_or_a_reason(tmp_path: Path) -> None:
-    rows = request_table(summarise(a_mixed_run(tmp_path)))
+    rows = score_rows(summarise(a_mixed_run(tmp_path)))
     assert rows
     for row in rows:
-        assert len(row) == len(TABLE_COLUMNS)
-        cells = dict(zip(TABLE_COLUMNS, row, strict=True))
-        assert re.fullmatch(r"\[\d.*\]|n too small.*|no interval.*|nothing.*",
-                            cells["95% interval"])  # fmt: skip
+        assert re.fullmatch(r"\[\d.*\]|too few tasks|all the same|nothing scored", row.interval)
+
+
+def test_an_interval_from_two_tasks_is_too_few_tasks(tmp_path: Path) -> None:
+    records = [a_record(task, attempt) for task in ("a", "b") for attempt in (1, 2)]
+    records[1] = a_record("a", 2, metrics={"accuracy": True})
+    metrics = summarise(write_run(tmp_path, records).root)
+    assert metrics["scores"][0]["estimate"]["interval"] == [0.0, 1.0]  # as it is, for programs
+    assert score_rows(metrics)[0].interval == "too few tasks"
+
+
+def test_the_chief_rows_are_those_of_the_primary_metric_and_one_of_each_other() -> None:
+    names = ["main", "main", "main", "other", "other"]
+    estimators = ["avg@2", "pass@2", "pass^2", "avg@2", "pass@2"]
+    assert _chief(names, estimators, k=2) == [
+        ("main", "avg@2"), ("main", "pass@2"), ("main", "pass^2"), ("other", "avg@2")
+    ]  # fmt: skip
+
+
+def test_with_one_attempt_all_estimators_are_one_figure() -> None:
+    assert _chief(["main", "main"], ["avg@1", "pass@1"], k=1) == [("main", "avg@1")]
+    assert _chief(["main", "main"], ["pass@1", "avg@1"], k=1) == [("main", "pass@1")]
+
+
+def _chief(names: list[str], estimators: list[str], k: int) -> list[tuple[str, str]]:
+    estimate = {"value": 0.5, "interval": None, "note": None, "tasks": 3, "clusters": 3}
+    scores = [
+        {
+            "metric": name, "estimator": estimator, "is_primary": name == "main",
+            "is_headline": number == 0, "official": 0.5, "bounds": None, "estimate": estimate,
+            "coverage": {"counted": 3, "planned": 3},
+        }
+        for number, (name, estimator) in enumerate(zip(names, estimators, strict=True))
+    ]  # fmt: skip
+    return [(row.metric, row.estimator) for row in chief_rows({"plan": {"k": k}, "scores": scores})]
 
 
 def test_a_torn_journal_is_summed_up_with_a_warning(tmp_path: Path) -> None:
@@ -142,6 +168,15 @@ def test_the_command_rebuilds_and_shows(tmp_path: Path) -> None:
     assert shown.output == (root / "summary.md").read_text()
     as_json = CliRunner().invoke(summary, [str(root), "--json"])
     assert orjson.loads(as_json.output) == orjson.loads((root / "metrics.json").read_bytes())
+
+
+def test_the_command_takes_the_newest_run_of_a_folder(tmp_path: Path) -> None:
+    clock = FixedClock()
+    for run_id in ("z", "a"):
+        newest = write_run(tmp_path, [a_record("a")], run_id=run_id, clock=clock).root
+    shown = CliRunner().invoke(summary, [str(newest.parent), "--json"])
+    assert orjson.loads(shown.stdout)["run_id"] == "a"
+    assert "the newest of 2 runs" in shown.stderr
 
 
 def test_the_command_leaves_the_files_of_a_living_run_to_its_owner(tmp_path: Path) -> None:

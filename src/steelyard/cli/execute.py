@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sys
 from typing import Any
 
-from steelyard.cli.output import print_json, say, table_lines
-from steelyard.cli.progress import Renderer, make_renderer
-from steelyard.config.redaction import RedactingFormatter, Redactor
+from steelyard.cli.news import News
+from steelyard.cli.output import print_json, say
+from steelyard.cli.progress import make_renderer
 from steelyard.config.resolve import Resolution
 from steelyard.engine.events import LaunchResult, RequestResult
 from steelyard.engine.launch import launch, prepare
@@ -24,18 +25,19 @@ def execute(resolution: Resolution, *, as_json: bool) -> int:
     prepared = prepare(resolution)
     runtime = resolution.orchestration.runtime
     renderer = make_renderer(runtime.progress)
-    handler = _terminal_log(prepared.redactor, runtime.log_level, renderer)
+    news = News(renderer, prepared.redactor, runtime.log_level)
+    _prepare_loggers()
     for warning in prepared.plan.warnings:
-        renderer.notice(None, f"warning: {prepared.redactor.text(str(warning))}")
+        news.notice(None, f"warning: {prepared.redactor.text(str(warning))}")
     try:
-        with listening(handler):
-            result = asyncio.run(launch(prepared, observer=renderer, handle_signals=True))
+        with listening(news.handler):
+            result = asyncio.run(launch(prepared, observer=news, handle_signals=True))
     finally:
-        renderer.close()
+        news.close()
     if as_json:
         print_json(prepared.redactor.tree(result_json(result)))
     elif runtime.progress != "none":
-        print_result(result)
+        _print_result(result, news)
     return result.exit_status
 
 
@@ -64,49 +66,17 @@ def _request_json(request: RequestResult) -> dict[str, Any]:
     }
 
 
-def print_result(result: LaunchResult) -> None:
-    """Print the final table: every figure with how sure it is, and where the rest lies."""
-    from steelyard.results.summary import TABLE_COLUMNS, request_table
+def _print_result(result: LaunchResult, news: News) -> None:
+    from steelyard.cli.report import report_lines
 
-    for request in result.requests:
-        say()
-        say(f"{request.name}: {request.outcome}")
-        if request.reason:
-            for line in request.reason.split("\n"):
-                say(f"  {line}")
-        if request.metrics is not None:
-            for line in table_lines(TABLE_COLUMNS, request_table(dict(request.metrics))):
-                say(f"  {line}")
-        ended = ", ".join(
-            f"{count} {outcome}" for outcome, count in request.counts.items() if count
-        )
-        say(f"  attempts: {ended or 'none'} (of {request.planned})")
-        say(f"  {request.run_dir}")
-    say()
-    say(f"{result.outcome} in {result.elapsed_s:.1f} s")
+    # Where both streams are one terminal, what was said a moment ago is not said again.
+    is_one_terminal = sys.stdout.isatty() and sys.stderr.isatty() and len(result.requests) == 1
+    said = [r.name for r in result.requests if is_one_terminal and news.has_said(r.reason)]
+    for line in report_lines(result, without_reason=said):
+        say(line)
 
 
-class _ToRenderer(logging.Handler):
-    """Hands log lines to the renderer, so that a live view and a log line never mix."""
-
-    def __init__(self, renderer: Renderer) -> None:
-        super().__init__()
-        self._renderer = renderer
-
-    def emit(self, record: logging.LogRecord) -> None:
-        try:
-            self._renderer.notice(None, self.format(record))
-        except Exception:  # noqa: BLE001 — logging must never end a run
-            self.handleError(record)
-
-
-def _terminal_log(redactor: Redactor, level: str, renderer: Renderer) -> logging.Handler:
-    handler = _ToRenderer(renderer)
-    handler.setLevel(level)
-    handler.setFormatter(
-        RedactingFormatter(logging.Formatter("%(levelname)s %(message)s"), redactor)
-    )
+def _prepare_loggers() -> None:
     logger = logging.getLogger("steelyard")
     logger.setLevel(logging.DEBUG)
     logger.propagate = False
-    return handler

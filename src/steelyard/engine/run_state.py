@@ -127,7 +127,7 @@ class RunState:
         )
 
     def log_issues(self, record: AttemptRecord) -> None:
-        """Put what went wrong in an attempt into the log."""
+        """Put what went wrong in an attempt into the log; `cause` is the same for all it met."""
         for issue in record.issues:
             level = logging.WARNING if issue.severity is Severity.FATAL else logging.INFO
             log.log(
@@ -139,6 +139,7 @@ class RunState:
                 issue.severity,
                 issue.code,
                 issue.message,
+                extra={"cause": issue.message},
             )
 
     def write_intent(self, start: Start, token: str) -> None:

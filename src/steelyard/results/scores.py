@@ -59,7 +59,7 @@ def _avg_partial(n: int, total: float, _k: int) -> float | None:
 
 def _pass_partial(n: int, successes: int, k: int) -> float | None:
     """A task with a success is decided, whatever the missing attempts would bring."""
-    return 1.0 if 0 < successes and n < k else pass_at_k(n, successes, k)
+    return 1.0 if successes > 0 and n < k else pass_at_k(n, successes, k)
 
 
 def _hat_partial(n: int, successes: int, k: int) -> float | None:

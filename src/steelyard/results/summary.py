@@ -22,22 +22,13 @@ from steelyard.results.lines import json_bytes
 from steelyard.results.reader import RunReader
 from steelyard.results.records import AttemptRecord
 from steelyard.results.scores import scores
-from steelyard.results.summary_text import score_rows, summary_text
+from steelyard.results.summary_text import summary_text
 from steelyard.results.tallies import Tallier, metric_specs
 from steelyard.stats.quantiles import quantile
 
 METRICS_SCHEMA: Final = "metrics/1"
 PHASES: Final = ("queued_s", "setup_s", "agent_s", "waited_s", "collect_s", "evaluate_s")
 MAX_IN_FLIGHT_LISTED: Final = 1000
-TABLE_COLUMNS: Final = (
-    "metric",
-    "estimator",
-    "value",
-    "95% interval",
-    "tasks",
-    "coverage",
-    "worst, best",
-)
 
 
 def summarise(root: Path) -> dict[str, Any]:
@@ -123,25 +114,6 @@ def write_summary(root: Path, faults: Faults = NO_FAULTS) -> dict[str, Any]:
 def rebuild(root: Path) -> dict[str, Any]:
     """Write what is derived once more; the bytes are those of the first time."""
     return write_summary(root)
-
-
-def request_table(metrics: dict[str, Any]) -> list[tuple[str, ...]]:
-    """Give the rows of the final table, under `TABLE_COLUMNS`.
-
-    No value stands without its interval, or why there is none.
-    """
-    return [
-        (
-            row.metric,
-            row.estimator,
-            row.value,
-            row.interval,
-            row.tasks,
-            row.coverage,
-            row.bounds,
-        )
-        for row in score_rows(metrics)
-    ]
 
 
 @dataclass(slots=True)

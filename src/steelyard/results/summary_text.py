@@ -5,11 +5,22 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from steelyard.config import printable
+from steelyard.results.scores import NO_VARIANCE, NOTHING, TOO_FEW
 
+_NONE: Final = "–"
+_WHY_NONE: Final = {
+    TOO_FEW: "too few tasks",
+    NO_VARIANCE: "all the same",
+    NOTHING: "nothing scored",
+}
 _MARKS = re.compile(r"([\\`*_\[\]<>|#])")
+
+
+TOO_FEW_CLUSTERS: Final = 3
+"""With fewer a t interval has one degree of freedom: its width says nothing of the values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,38 +30,62 @@ class ScoreRow:
     metric: str
     estimator: str
     value: str
-    """`0.512`, marked `0.512 (not official)` where it covers only what was scored."""
+    """`0.512`; a dash where nothing was scored."""
     interval: str
     """`[0.41, 0.61]`, or why there is none."""
     tasks: str
-    coverage: str
-    """`150/164 (91%)` of the planned attempts."""
+    counted: int
+    planned: int
+    """Attempts."""
     bounds: str
+    is_official: bool
+    """False where the value covers only what was scored."""
+    is_primary: bool
     is_headline: bool
+
+    @property
+    def coverage(self) -> str:
+        """`150/164 (91%)` of the planned attempts."""
+        return _share(self.counted, self.planned)
+
+    @property
+    def has_value(self) -> bool:
+        """False where nothing was scored."""
+        return self.value != _NONE
 
 
 def score_rows(metrics: Mapping[str, Any]) -> list[ScoreRow]:
     """Give a row for every score, the headline first."""
-    rows: list[ScoreRow] = []
-    for score in metrics["scores"]:
-        estimate, coverage = score["estimate"], score["coverage"]
-        is_official = score["official"] is not None
-        value = _number(estimate["value"])
-        rows.append(
-            ScoreRow(
-                metric=str(score["metric"]),
-                estimator=str(score["estimator"]),
-                value=value
-                if is_official or estimate["value"] is None
-                else (f"{value} (not official)"),
-                interval=_interval(estimate),
-                tasks=str(estimate["tasks"]),
-                coverage=_share(coverage["counted"], coverage["planned"]),
-                bounds="–" if score["bounds"] is None else _pair(score["bounds"]),
-                is_headline=bool(score["is_headline"]),
-            )
+    return [
+        ScoreRow(
+            metric=str(score["metric"]),
+            estimator=str(score["estimator"]),
+            value=_number(score["estimate"]["value"]),
+            interval=_interval(score["estimate"]),
+            tasks=str(score["estimate"]["tasks"]),
+            counted=score["coverage"]["counted"],
+            planned=score["coverage"]["planned"],
+            bounds=_NONE if score["bounds"] is None else _pair(score["bounds"]),
+            is_official=score["official"] is not None,
+            is_primary=bool(score["is_primary"]),
+            is_headline=bool(score["is_headline"]),
         )
-    return rows
+        for score in metrics["scores"]
+    ]
+
+
+def chief_rows(metrics: Mapping[str, Any]) -> list[ScoreRow]:
+    """Give the rows that a terminal shows: the primary metric's, and one of each other metric.
+
+    With k = 1 all estimators of a metric are one figure, so its first is enough.
+    """
+    is_once = metrics["plan"]["k"] == 1
+    found: dict[str, list[ScoreRow]] = {}
+    for row in score_rows(metrics):
+        rows = found.setdefault(row.metric, [])
+        if not rows or (row.is_primary and not is_once):
+            rows.append(row)
+    return [row for rows in found.values() for row in rows]
 
 
 def summary_text(metrics: Mapping[str, Any]) -> str:
@@ -105,7 +140,7 @@ def _scores(metrics: Mapping[str, Any]) -> str:
         (
             f"**{_text(row.metric)}**" if row.is_headline else _text(row.metric),
             row.estimator,
-            row.value,
+            row.value if row.is_official or not row.has_value else f"{row.value} (not official)",
             row.interval,
             row.tasks,
             row.coverage,
@@ -203,7 +238,7 @@ def _text(value: Any) -> str:
 
 
 def _number(value: float | None) -> str:
-    return "–" if value is None else f"{value:.3f}"
+    return _NONE if value is None else f"{value:.3f}"
 
 
 def _seconds(value: float | None) -> str:
@@ -215,9 +250,13 @@ def _pair(pair: Sequence[float]) -> str:
 
 
 def _interval(estimate: Mapping[str, Any]) -> str:
-    if estimate["interval"] is None:
-        return str(estimate["note"] or "–")
-    return _pair(estimate["interval"])
+    interval = estimate["interval"]
+    if interval is None:
+        return _WHY_NONE.get(str(estimate["note"]), str(estimate["note"] or _NONE))
+    says_nothing = list(interval) == [0.0, 1.0] or estimate["clusters"] < TOO_FEW_CLUSTERS
+    if estimate["interval_method"] == "t" and says_nothing:
+        return "too few tasks"
+    return _pair(interval)
 
 
 def _share(counted: int, planned: int) -> str:

@@ -1,0 +1,138 @@
+"""How fast requests go, and so how long they still take. Pure: fed with snapshots."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from steelyard.components.issues import Outcome
+from steelyard.engine.events import Progress
+
+WINDOW_S: Final = 60.0
+"""What lies further back says nothing about the pace of now,"""
+WINDOW_ENDS: Final = 10
+"""unless fewer attempts than these have ended since."""
+
+FAILED: Final = (Outcome.FAILED_FATAL, Outcome.FAILED_ERROR, Outcome.TIMED_OUT)
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Where a request, or all of them together, stands."""
+
+    name: str
+    ended: int
+    planned: int | None
+    """None while the tasks of any of them are loading."""
+    running: int
+    failed: int
+    elapsed_s: float
+    left_s: float | None
+    """At the recent pace; None where nothing is known of it, or nothing is left."""
+    is_waiting: bool
+    """Nothing of it runs though something is left: others hold what it needs."""
+
+
+class Pace:
+    """Attempts ended over the time in which something ran, in a recent window."""
+
+    def __init__(self) -> None:
+        self._ends: deque[tuple[float, int]] = deque([(0.0, 0)])
+        self._active_s = 0.0
+        self._elapsed_s = 0.0
+
+    def see(self, elapsed_s: float, fresh: int, *, is_running: bool) -> None:
+        """Take a snapshot in: how many attempts have ended that were not reused."""
+        if is_running or fresh != self._ends[-1][1]:
+            self._active_s += max(0.0, elapsed_s - self._elapsed_s)
+        self._elapsed_s = elapsed_s
+        if fresh != self._ends[-1][1]:
+            self._ends.append((self._active_s, fresh))
+        while len(self._ends) > 2 and self._is_past(self._ends[1]):
+            self._ends.popleft()
+
+    def left_s(self, left: int) -> float | None:
+        """Seconds for so many more; None before anything has ended."""
+        since_s, before = self._ends[0]
+        ended = self._ends[-1][1] - before
+        if ended <= 0 or left <= 0:
+            return None
+        return (self._active_s - since_s) / ended * left
+
+    def _is_past(self, end: tuple[float, int]) -> bool:
+        at_s, fresh = end
+        return self._active_s - at_s >= WINDOW_S and self._ends[-1][1] - fresh >= WINDOW_ENDS
+
+
+class Paces:
+    """The pace of each request and of all together."""
+
+    def __init__(self) -> None:
+        self._of: dict[str, Pace] = {}
+        self._overall = Pace()
+
+    def see(self, snapshot: Sequence[Progress]) -> dict[str, Standing]:
+        """Take a snapshot in; say where each request stands, by name."""
+        found = {}
+        for request in snapshot:
+            pace = self._of.setdefault(request.name, Pace())
+            fresh = request.ended - request.reused
+            pace.see(request.elapsed_s, fresh, is_running=request.running > 0)
+            left = max(0, (request.planned or 0) - request.ended)
+            is_waiting = request.state == "running" and left > 0 and not request.running
+            found[request.name] = Standing(
+                name=request.name,
+                ended=request.ended,
+                planned=request.planned,
+                running=request.running,
+                failed=failed(request),
+                elapsed_s=request.elapsed_s,
+                left_s=None if is_waiting else pace.left_s(left),
+                is_waiting=is_waiting,
+            )
+        return found
+
+    def overall(self, snapshot: Sequence[Progress]) -> Standing:
+        """Take a snapshot in; say where all requests together stand."""
+        elapsed_s = max((request.elapsed_s for request in snapshot), default=0.0)
+        running = sum(request.running for request in snapshot)
+        ended = sum(request.ended for request in snapshot)
+        fresh = ended - sum(request.reused for request in snapshot)
+        self._overall.see(elapsed_s, fresh, is_running=running > 0)
+        known = [request.planned for request in snapshot if request.planned is not None]
+        # A request that ended early has attempts that never start.
+        left = sum(
+            request.planned - request.ended
+            for request in snapshot
+            if request.planned is not None and request.state != "ended"
+        )
+        is_loading = any(r.planned is None and r.state != "ended" for r in snapshot)
+        return Standing(
+            name="all",
+            ended=ended,
+            planned=None if is_loading else sum(known),
+            running=running,
+            failed=sum(failed(request) for request in snapshot),
+            elapsed_s=elapsed_s,
+            left_s=None if is_loading else self._overall.left_s(left),
+            is_waiting=False,
+        )
+
+
+def failed(progress: Progress) -> int:
+    """Count what ended without a score."""
+    return sum(progress.outcomes.get(outcome, 0) for outcome in FAILED)
+
+
+def duration(seconds: float) -> str:
+    """Write seconds so that a person sees at once how long it is: `40s`, `3m05s`, `2h46m`."""
+    whole = max(0, round(seconds))
+    if whole < 60:
+        return f"{whole}s"
+    if whole < 3600:
+        return f"{whole // 60}m{whole % 60:02d}s"
+    if whole < 100 * 3600:
+        return f"{whole // 3600}h{whole % 3600 // 60:02d}m"
+    return f"{whole // 86400}d"

@@ -1,0 +1,143 @@
+"""The final tables of a launch: every figure with how sure it is, in 80 columns. Pure."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Final
+
+from steelyard.cli.output import table_lines
+from steelyard.components.issues import Outcome
+from steelyard.config import printable
+from steelyard.engine.events import LaunchResult, RequestResult, RunOutcome
+from steelyard.results.summary_text import ScoreRow, chief_rows
+
+WIDTH: Final = 80
+HEADLINE_MARK: Final = "> "
+_INDENT: Final = "  "
+_MIN_NAME: Final = 12
+
+
+def report_lines(result: LaunchResult, *, without_reason: Collection[str] = ()) -> list[str]:
+    """Give the lines of the final report.
+
+    Args:
+        result: how the launch ended.
+        without_reason: requests whose reason stands just above, in the same terminal.
+    """
+    found: list[str] = []
+    for request in result.requests:
+        found += ["", f"{request.name}: {request.outcome}"]
+        if request.reason and request.name not in without_reason:
+            found += [f"{_INDENT}{line}" for line in request.reason.split("\n")]
+        if request.metrics is not None:
+            found += score_lines(request.metrics)
+        found += textwrap.wrap(
+            f"attempts: {_attempts(request)}",
+            WIDTH,
+            initial_indent=_INDENT,
+            subsequent_indent=_INDENT * 2,
+            break_long_words=False,
+        )
+        found.append(f"{_INDENT}{request.run_dir}")
+    if len(result.requests) > 1:
+        found += ["", *_side_by_side(result.requests)]
+    found += ["", f"{result.outcome} in {result.elapsed_s:.1f} s"]
+    if result.outcome is not RunOutcome.COMPLETED:
+        found.append("continue: the same command with --reuse")
+    return found
+
+
+def score_lines(metrics: Mapping[str, Any]) -> list[str]:
+    """Give the table of a request's scores, the headline marked; one line where there are none."""
+    rows = chief_rows(metrics)
+    if not any(row.has_value for row in rows):
+        return [f"{_INDENT}nothing was scored"]
+    is_whole = all(row.counted == row.planned for row in rows)
+    lines = _table(rows, with_tasks=True, with_bounds=not is_whole)
+    room = WIDTH - len(_INDENT)
+    if max(map(len, lines)) > room:
+        lines = _table(rows, with_tasks=False, with_bounds=not is_whole)
+    excess = max(map(len, lines)) - room
+    if excess > 0:
+        chars = max(_MIN_NAME, max(len(row.metric) for row in rows) - excess)
+        lines = _table(rows, with_tasks=False, with_bounds=not is_whole, name_chars=chars)
+    marks = [_INDENT] + [HEADLINE_MARK if row.is_headline else _INDENT for row in rows]
+    lines = [mark + line for mark, line in zip(marks, lines, strict=True)]
+    head = next((row for row in rows if row.is_headline), rows[0])
+    if not head.is_official:
+        lines.append(
+            f"{_INDENT}not official: over {head.tasks} tasks; {head.coverage} of the attempts count"
+        )
+    return lines
+
+
+def _table(
+    rows: Sequence[ScoreRow], *, with_tasks: bool, with_bounds: bool, name_chars: int | None = None
+) -> list[str]:
+    columns = ["metric", "est.", "value", "95% interval"]
+    columns += ["tasks"] * with_tasks + ["coverage"] + ["worst, best"] * with_bounds
+    cells = []
+    for row in rows:
+        line = [_cut(row.metric, name_chars), row.estimator, row.value, row.interval]
+        line += [row.tasks] * with_tasks + [f"{row.counted}/{row.planned}"]
+        cells.append(line + [row.bounds] * with_bounds)
+    return table_lines(columns, cells)
+
+
+def _cut(name: str, chars: int | None) -> str:
+    """Shorten a name in its middle: ends tell names apart; `summary.md` has it whole."""
+    text = printable.one_line(name)
+    if chars is None or len(text) <= chars:
+        return text
+    tail = (chars - 1) // 2
+    return f"{text[: chars - 1 - tail]}…{text[len(text) - tail :]}"
+
+
+def _attempts(request: RequestResult) -> str:
+    counts = [
+        f"{count} not needed (task already passed)"
+        if outcome is Outcome.SKIPPED_PASSED
+        else f"{count} {outcome}"
+        for outcome, count in request.counts.items()
+        if count
+    ]
+    text = f"{', '.join(counts) or 'none'} (of {request.planned})"
+    reused = (request.metrics or {}).get("reused") or {}
+    runs = ", ".join(
+        f"{count} from {run}" if len(reused["runs"]) > 1 else f"from {run}"
+        for run, count in (reused.get("runs") or {}).items()
+    )
+    return f"{text}; of these {reused['attempts']} reused {runs}" if runs else text
+
+
+def _side_by_side(requests: Sequence[RequestResult]) -> list[str]:
+    rows = []
+    for request in requests:
+        chief = chief_rows(request.metrics) if request.metrics is not None else []
+        head = next((row for row in chief if row.is_headline), None)
+        rows.append(
+            (request.name, request.outcome.value, None, None, None)
+            if head is None or not head.has_value
+            else (
+                request.name,
+                f"{head.metric} {head.estimator}",
+                head.value + ("" if head.is_official else "*"),
+                head.interval,
+                head.coverage,
+            )
+        )
+    excess = _width(rows) - WIDTH
+    if excess > 0:
+        room = max(_MIN_NAME, max(len(row[0]) for row in rows) - excess)
+        rows = [(_cut(row[0], room), *row[1:]) for row in rows]
+    lines = table_lines(("request", "headline", "value", "95% interval", "coverage"), rows)
+    if any(str(row[2]).endswith("*") for row in rows):
+        lines.append("* not official: over what was scored")
+    return lines
+
+
+def _width(rows: Sequence[Sequence[object]]) -> int:
+    return max(
+        map(len, table_lines(("request", "headline", "value", "95% interval", "coverage"), rows))
+    )
