@@ -35,7 +35,11 @@ def explain_reuse(
     as_json: bool,
     debug: bool,
 ) -> int:
-    """Compare a finished RUN with a request, field by field and attempt by attempt."""
+    """Compare a finished RUN with a request, field by field and attempt by attempt.
+
+    RUN is a run directory, or a folder of runs, whose newest is taken.
+    """
+    from steelyard.cli.run_argument import run_root
     from steelyard.cli.streams import redact_with
     from steelyard.components.known import REGISTRY
     from steelyard.config.redaction import Redactor
@@ -45,7 +49,7 @@ def explain_reuse(
     resolution = resolve_orchestration(file, config_files=config_files, components=REGISTRY)
     redactor = Redactor(resolution.secrets, secret_env=resolution.orchestration.runtime.secret_env)
     redact_with(redactor.text)
-    found = redactor.tree(explain(run_dir, resolution, request))
+    found = redactor.tree(explain(run_root(run_dir), resolution, request))
     if as_json:
         print_json(found)
         return 0
@@ -59,10 +63,9 @@ def _print(found: dict[str, Any], show_all: bool) -> None:
         say(f"  not a source: {found['incompatible']}")
     for side in ("generation", "evaluation"):
         changes = found["differences"][side]
-        if not changes:
-            say(f"  {side}: the same settings")
+        say(f"  {side}: {_in_words(len(changes), **found['content'][side])}")
         for change in changes:
-            say(f"  {side}: {change['field']} was {change['was']!r}, is {change['is']!r}")
+            say(f"    {change['field']} was {change['was']!r}, is {change['is']!r}")
     for warning in found["warnings"]:
         say(f"  warning: {warning}")
     say()
@@ -75,3 +78,17 @@ def _print(found: dict[str, Any], show_all: bool) -> None:
         each = [(r["task_id"], r["attempt"], r["decision"], r["reason"]) for r in found["attempts"]]
         for line in table_lines(("task", "attempt", "decision", "reason"), each):
             say(line)
+
+
+def _in_words(settings: int, compared_tasks: int, changed_tasks: int | None) -> str:
+    if settings:
+        return f"{settings} setting{'s' * (settings > 1)} changed, and with them every task's work"
+    if not compared_tasks:
+        return "settings: same; no task of these has a record"
+    if not changed_tasks:
+        return f"settings: same; content of {_tasks(compared_tasks)}: same"
+    return f"settings: same; content of {_tasks(changed_tasks)} changed"
+
+
+def _tasks(count: int) -> str:
+    return f"{count} task{'s' * (count != 1)}"

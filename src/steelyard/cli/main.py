@@ -30,6 +30,7 @@ COMMANDS: Final[Mapping[str, CommandRow]] = MappingProxyType(
         "summary": CommandRow(
             "steelyard.cli.summary:summary", "Rebuild and print a run's summary."
         ),
+        "show": CommandRow("steelyard.cli.show:show", "Show a run's attempts, and of each why."),
         "explain-reuse": CommandRow(
             "steelyard.cli.explain_reuse:explain_reuse",
             "Say what a run would take from another, and why.",

@@ -11,16 +11,19 @@ import click
 @click.argument("run", type=click.Path(path_type=Path))
 @click.option("--json", "as_json", is_flag=True, help="Print metrics.json instead of summary.md.")
 def summary(run: Path, as_json: bool) -> int:
-    """Rebuild metrics.json and summary.md of the run directory RUN, and print one of them.
+    """Rebuild metrics.json and summary.md of RUN, and print one of them.
 
+    RUN is a run directory, or a folder of runs, whose newest is taken.
     A run that is going on is shown as it stands; its files are left to its owner.
     """
     from steelyard.cli.output import print_json, print_warnings, say
+    from steelyard.cli.run_argument import run_root
     from steelyard.results.files import StorageFailed
     from steelyard.results.reader import RunReader, RunState
     from steelyard.results.summary import rebuild, summarise
     from steelyard.results.summary_text import summary_text
 
+    run = run_root(run)
     not_written: StorageFailed | None = None
     if RunReader(run).state is RunState.RUNNING:
         metrics = summarise(run)

@@ -1,0 +1,309 @@
+"""`steelyard show RUN`: what became of its attempts, and of each why."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from steelyard.cli.options import output_options
+from steelyard.components.issues import Outcome
+
+if TYPE_CHECKING:
+    from steelyard.results.reader import RunReader
+    from steelyard.results.records import AttemptRecord
+
+DETAILED_AT_ONCE: Final = 10
+"""How many attempts are shown whole where no `--limit` says otherwise."""
+MAX_SHOWN_CHARS: Final = 8_000
+"""Of a prompt's message or an answer, for people; `--json` has all."""
+MAX_FILE_BYTES: Final = 64 * 1024 * 1024
+_FAILED: Final = frozenset({Outcome.FAILED_FATAL, Outcome.FAILED_ERROR, Outcome.TIMED_OUT})
+
+
+@click.command("show")
+@click.argument("run", type=click.Path(path_type=Path))
+@click.argument("task", required=False)
+@click.option("--attempt", type=click.IntRange(min=1), metavar="N", help="Only the N-th attempts.")
+@click.option(
+    "--failed",
+    is_flag=True,
+    help="Only attempts without a score or with none in the primary metric; each shown whole.",
+)
+@click.option(
+    "--outcome",
+    type=click.Choice([outcome.value for outcome in Outcome if outcome is not Outcome.NOT_STARTED]),
+    help="Only attempts that ended so.",
+)
+@click.option(
+    "--limit",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help=f"At most N attempts; 0 for all ({DETAILED_AT_ONCE} where they are shown whole, else 0).",
+)
+@output_options
+def show(
+    run: Path,
+    task: str | None,
+    attempt: int | None,
+    failed: bool,
+    outcome: str | None,
+    limit: int | None,
+    as_json: bool,
+    debug: bool,
+) -> int:
+    """List the attempts of RUN: a run directory, or a folder of runs, whose newest is taken.
+
+    With TASK or --failed each is shown whole: the prompt, the answer, why it scored what it did,
+    and its issues.
+    """
+    from steelyard.cli.run_argument import run_root
+    from steelyard.results.reader import RunReader
+
+    reader = RunReader(run_root(run))
+    metric = _Metric(reader.document)
+    is_whole = task is not None or failed
+    limit = (DETAILED_AT_ONCE if is_whole and not as_json else 0) if limit is None else limit
+
+    def is_wanted(record: AttemptRecord) -> bool:
+        return (
+            (task is None or record.task_id == task)
+            and (attempt is None or record.attempt == attempt)
+            and (outcome is None or record.outcome.value == outcome)
+            and (not failed or record.outcome in _FAILED or metric.is_nothing(record))
+        )
+
+    records: list[AttemptRecord] = []
+    matching = 0
+    for record in reader.records(is_wanted):
+        matching += 1
+        if not limit or len(records) < limit:
+            records.append(record)
+    if task is not None and not matching:
+        _check_task(reader, task)
+    view = _json if as_json else _print_whole if is_whole else _print_list
+    view(reader, metric, records, matching, is_whole)
+    return 0
+
+
+class _Metric:
+    """The primary metric, as `run.json` names it."""
+
+    def __init__(self, document: dict[str, Any]) -> None:
+        from steelyard.results.documents import part
+        from steelyard.results.tallies import metric_specs
+
+        info = part(document, "benchmark_info")
+        self.name = str(info.get("primary") or "score")
+        spec = next((spec for spec in metric_specs(info) if spec.name == self.name), None)
+        self._higher_is_better = spec is None or spec.higher_is_better
+
+    def value(self, record: AttemptRecord) -> float | bool | None:
+        return record.metrics.get(self.name)
+
+    def is_nothing(self, record: AttemptRecord) -> bool:
+        """True where it was scored and got nothing."""
+        value = self.value(record)
+        return value is not None and self._higher_is_better and not value
+
+
+def _check_task(reader: RunReader, task: str) -> None:
+    from steelyard.config.errors import BadInput
+
+    known = {record.task_id: None for record in reader.records()}
+    if task in known:
+        return
+    near = difflib.get_close_matches(task, known, n=1, cutoff=0.5)
+    raise BadInput(
+        f"no attempt of a task {task!r} is recorded in {reader.root}",
+        remedy=f"did you mean {near[0]!r}?" if near else "`steelyard show RUN` lists them",
+    )
+
+
+def _json(
+    reader: RunReader, metric: _Metric, records: list[AttemptRecord], matching: int, is_whole: bool
+) -> None:
+    from steelyard.cli.output import print_json
+
+    attempts = []
+    for record in records:
+        row: dict[str, Any] = {
+            "task_id": record.task_id,
+            "attempt": record.attempt,
+            "outcome": record.outcome.value,
+            "metrics": dict(record.metrics),
+            "issues": [issue.as_json() for issue in record.issues],
+            "seconds": round(_seconds(record), 6),
+            "cost_usd": record.usage.cost_usd,
+            "reused_from": record.reused_from,
+        }
+        if is_whole:
+            row["prompt"] = _prompt(reader, record)[0]
+            row["answer"] = _answer(reader, record)[0]
+            row["details"] = dict(record.details)
+        attempts.append(row)
+    print_json(
+        {
+            "schema": "show/1",
+            "run": str(reader.root),
+            "primary_metric": metric.name,
+            "matching": matching,
+            "attempts": attempts,
+            "warnings": list(reader.warnings),
+        }
+    )
+
+
+def _print_list(
+    reader: RunReader, metric: _Metric, records: list[AttemptRecord], matching: int, is_whole: bool
+) -> None:
+    from steelyard.cli.output import print_table
+
+    rows = [
+        (
+            record.task_id,
+            record.attempt,
+            record.outcome.value,
+            metric.value(record),
+            ", ".join(dict.fromkeys(issue.code.value for issue in record.issues)) or "–",
+            f"{_seconds(record):.2f}",
+            _cost(record),
+        )
+        for record in records
+    ]
+    columns = ("task", "attempt", "outcome", metric.name, "issues", "seconds", "cost")
+    if rows:
+        print_table(columns, rows)
+    _print_rest(reader, len(records), matching)
+
+
+def _print_whole(
+    reader: RunReader, metric: _Metric, records: list[AttemptRecord], matching: int, is_whole: bool
+) -> None:
+    from steelyard.cli.output import say
+    from steelyard.config import printable
+
+    for record in records:
+        figures = ", ".join(f"{name} {_figure(value)}" for name, value in record.metrics.items())
+        say(printable.one_line(f"=== {record.task_id}, attempt {record.attempt}: {record.outcome}"))
+        say(f"{figures or 'no score'}; {_seconds(record):.2f} s, cost {_cost(record)}")
+        if record.reused_from is not None:
+            say(f"reused from {record.reused_from.get('run_id')}")
+        prompt, missing = _prompt(reader, record)
+        for message in prompt or ():
+            _print_block(f"prompt ({message['source']})", message["message"])
+        if prompt is None:
+            say(f"--- prompt: {missing}")
+        answer, missing = _answer(reader, record)
+        if answer is None:
+            say(f"--- answer: {missing}")
+        else:
+            _print_block("answer", answer, record.answer_file)
+        for name, reason in _why(record.details):
+            _print_block(f"why: {name}", reason)
+        for issue in record.issues:
+            _print_block(f"{issue.severity} {issue.code} ({issue.phase})", issue.message)
+        say()
+    _print_rest(reader, len(records), matching)
+
+
+def _print_block(title: str, text: str, file: str | None = None) -> None:
+    from steelyard.cli.output import say
+    from steelyard.config import printable
+
+    say(printable.one_line(f"--- {title}"))
+    if len(text) > MAX_SHOWN_CHARS:
+        rest = len(text) - MAX_SHOWN_CHARS
+        where = f"all in {file}" if file else "all with --json"
+        text = f"{text[:MAX_SHOWN_CHARS]}\n… and {rest} more characters: {where}"
+    # Indented, so that nobody's words can pass for ours.
+    for line in text.rstrip("\n").split("\n"):
+        say(f"  {line}" if line else "")
+
+
+def _print_rest(reader: RunReader, shown: int, matching: int) -> None:
+    from steelyard.cli.output import note, say
+
+    if matching > shown:
+        say(f"… and {matching - shown} more: --limit 0 shows all")
+    elif not matching:
+        say("no attempt matches")
+    ledger = reader.ledger
+    recorded = sum(1 for _ in reader.records())
+    if recorded < ledger.planned:
+        note(f"{ledger.planned - recorded} of {ledger.planned} planned attempts have no record")
+    for warning in reader.warnings:
+        note(f"warning: {warning}")
+
+
+def _prompt(
+    reader: RunReader, record: AttemptRecord
+) -> tuple[list[dict[str, str]] | None, str | None]:
+    """Give what the agent was told before its first step; or None, and why there is nothing."""
+    path = (record.trajectory or {}).get("path")
+    if path is None:
+        return None, "no trajectory was kept"
+    text, problem = _read(reader.root, str(path))
+    if text is None:
+        return None, problem
+    try:
+        steps = json.loads(text)["steps"]
+        found = []
+        for step in steps:
+            if step["source"] == "agent":
+                break
+            found.append({"source": str(step["source"]), "message": _text(step["message"])})
+    except (ValueError, KeyError, TypeError):
+        return None, f"{path} is no trajectory"
+    return found, None
+
+
+def _answer(reader: RunReader, record: AttemptRecord) -> tuple[str | None, str | None]:
+    if record.answer_file is not None:
+        return _read(reader.root, record.answer_file)
+    return record.answer, "none"
+
+
+def _read(root: Path, relative: str) -> tuple[str | None, str | None]:
+    """Read a file of the run; never one that lies elsewhere."""
+    path = root / relative
+    try:
+        if not path.resolve().is_relative_to(root.resolve()):
+            return None, f"{relative} leads out of the run directory"
+        if not path.is_file():
+            return None, f"{relative} is missing"
+        if path.stat().st_size > MAX_FILE_BYTES:
+            return None, f"{relative} is too large to be shown"
+        return path.read_bytes().decode("utf-8", "replace"), None
+    except (OSError, ValueError) as error:
+        return None, f"{relative} cannot be read: {getattr(error, 'strerror', None) or error}"
+
+
+def _why(details: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Give what the scorer said, a name and a text each."""
+    reasons = details.get("reasons")
+    found = [(str(k), _text(v)) for k, v in reasons.items()] if isinstance(reasons, dict) else []
+    return found + [(str(k), _text(v)) for k, v in details.items() if k != "reasons"]
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+
+
+def _figure(value: float | bool) -> str:
+    return str(value).lower() if isinstance(value, bool) else f"{value:g}"
+
+
+def _seconds(record: AttemptRecord) -> float:
+    """What the attempt took; waiting is not part of it."""
+    timing = record.timing
+    return timing.setup_s + timing.agent_s + timing.collect_s + timing.evaluate_s
+
+
+def _cost(record: AttemptRecord) -> str:
+    cost = record.usage.cost_usd
+    return "unknown" if cost is None else f"${cost:.4f}" if cost else "0"
