@@ -53,7 +53,8 @@ class Watch:
     def write_last(self, run: RunState, result: RequestResult) -> None:
         """Put the end of a request into its `progress.json`."""
         progress = run.progress(self._clock.monotonic()).as_json()
-        self._write(run, progress | {"outcome": result.outcome}, is_last=True)
+        last = {"outcome": result.outcome, "loop_lag_p99_ms": self.lag.quantile_ms(0.99)}
+        self._write(run, progress | last, is_last=True)
 
     def _write(self, run: RunState, snapshot: dict[str, Any], *, is_last: bool = False) -> None:
         try:
