@@ -11,6 +11,7 @@ import pytest
 
 from steelyard.cli.list import KIND_NAMES
 from steelyard.cli.main import COMMANDS, LazyGroup
+from steelyard.cli.schema import MEANINGS, SCHEMAS
 
 Run = Callable[..., Any]
 
@@ -26,6 +27,30 @@ def test_list_prints_a_table(steelyard: Run) -> None:
     lines = steelyard("list", "harnesses").out.splitlines()
     assert lines[0].split() == ["id", "aliases", "what", "from", "extra"]
     assert any(line.startswith("chat ") and "openai_chat" in line for line in lines)
+
+
+def test_list_without_a_kind_shows_every_kind_that_has_anything(steelyard: Run) -> None:
+    ran = steelyard("list")
+    headings = [line for line in ran.out.splitlines() if line.endswith(":")]
+    assert (ran.status, headings) == (0, ["benchmarks:", "harnesses:", "environments:"])
+    assert "humaneval" in ran.out
+    document = steelyard("list", "--json").json["components"]
+    assert [one["id"] for one in document["harness"]] == ["chat", "oracle", "nop"]
+    assert document["scanner"] == []
+
+
+def test_kinds_that_have_nothing_are_not_offered(steelyard: Run) -> None:
+    assert "scanners" not in steelyard("list", "no-such-thing").err
+    assert "this version has none" in steelyard("list", "scanners").out
+
+
+def test_config_and_schema_alone_say_what_they_are_for(steelyard: Run) -> None:
+    config = steelyard("config")
+    assert (config.status, config.out) == (0, steelyard("config", "--help").out)
+    schema = steelyard("schema")
+    assert schema.status == 0
+    assert schema.out.splitlines()[0].startswith("formats with a JSON Schema")
+    assert set(MEANINGS) == set(SCHEMAS)
 
 
 def test_list_of_an_unknown_kind_offers_near_names(steelyard: Run) -> None:
@@ -128,6 +153,9 @@ def test_a_dry_run_shows_what_would_run_and_no_secret(
     (project / "o.yaml").write_text(ORCHESTRATION)
     text = steelyard("launch", "o.yaml", "--dry-run")
     document = steelyard("launch", "o.yaml", "--dry-run", "--json")
+    assert str(project / "results") in text.out
+    assert document.json["results_dir"] == str(project / "results")
+    assert "tasks are not loaded by a dry run" in text.out
     assert (text.status, document.status) == (0, 0)
     for shown in (
         "humaneval", "chat", "host_process", "gpt (temperature=1)", "models.example:8443",
@@ -145,3 +173,70 @@ def test_a_dry_run_of_one_request_names_it(steelyard: Run) -> None:
     ran = steelyard("run", "humaneval", "nop", "none", "--env", "host_process", "--dry-run")
     assert ran.status == 0, ran.err
     assert "none_humaneval_nop" in ran.out
+
+
+def test_a_dry_run_shows_what_auto_came_to_and_whether_a_task_stops_early(steelyard: Run) -> None:
+    options = ("--dry-run", "--k", "3", "--attempt-strategy", "pass", "--early-stop")
+    steelyard("pack", "init", "units")
+    host = steelyard("run", "./units", "nop", "none", *options)
+    assert host.status == 0, host.err
+    assert "auto → host_process" in host.out
+    assert "k 3, pass, early stop on" in host.out
+    document = steelyard("run", "./units", "nop", "none", "--dry-run", "--json").json
+    assert document["resolved"] == {
+        "none_units_nop": {"environment": "host_process", "early_stop": False}
+    }
+
+
+def test_wrong_ids_paths_and_fields_of_a_file_come_together(steelyard: Run, project: Path) -> None:
+    steelyard("pack", "init", "units")
+    (project / "o.yaml").write_text(
+        "defaults: {model: {id: m, base_url: 'http://h/v1'}}\n"
+        "requests:\n"
+        "  - {name: a, benchmark: {id: ./unit}, harness: {id: chatt}}\n"
+        "  - {name: b, benchmark: {id: ./units}, harness: {id: ./no.py:X}, executon: {}}\n"
+    )
+    ran = steelyard("launch", "o.yaml", "--dry-run", "--json")
+    said = [(one["file"], one["line"], one["message"]) for one in ran.json["error"]["problems"]]
+    assert said == [
+        ("o.yaml", 3, "there is no pack at ./unit"),
+        ("o.yaml", 3, "unknown harness 'chatt'"),
+        ("o.yaml", 4, "the harness './no.py:X': there is no file ./no.py"),
+        ("o.yaml", 4, "unknown field 'executon'"),
+    ]
+    assert ran.json["error"]["problems"][0]["remedy"] == "did you mean ./units?"
+
+
+def test_a_path_of_a_configuration_file_starts_from_its_folder(
+    steelyard: Run, project: Path
+) -> None:
+    (project / "sub").mkdir()
+    steelyard("pack", "init", "sub/units")
+    (project / "sub" / "c.yaml").write_text("benchmark: {id: ./units}\n")
+    (project / "o.yaml").write_text(
+        "requests: [{name: a, harness: {id: nop}, model: {id: none}}]\n"
+    )
+    ran = steelyard("launch", "o.yaml", "--config", "sub/c.yaml", "--dry-run")
+    assert ran.status == 0, ran.err
+
+
+def test_pack_check_does_not_speak_of_creating(steelyard: Run, project: Path) -> None:
+    steelyard("pack", "init", "units")
+    pack = project / "units" / "pack.yaml"
+    pack.write_text(pack.read_text() + "promt: x\n")
+    cases = project / "units" / "cases.jsonl"
+    cases.write_text(cases.read_text() + '{"id": "apples", "question": "?", "answer": 1}\n{\n')
+    ran = steelyard("pack", "check", "units")
+    assert ran.status == 2
+    assert "unknown field 'promt'" in ran.err
+    assert "cases.jsonl:5" in ran.err  # an unknown field hides nothing of the cases
+    assert "created" not in ran.err
+    assert "allowed: schema, slug" in ran.err
+    assert "nothing was created" in steelyard("run", "./units", "nop", "none").err
+
+
+def test_pack_check_of_a_wrong_path_offers_a_near_one_once(steelyard: Run) -> None:
+    steelyard("pack", "init", "units")
+    ran = steelyard("pack", "check", "unit")
+    assert ran.err.count("there is no pack at unit") == 1
+    assert "did you mean units?" in ran.err

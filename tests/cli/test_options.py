@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from steelyard.cli import dry_run
-from steelyard.cli.options import RUN_ONLY, SHARED
+from steelyard.cli.options import GROUPS, RUN_ONLY, SHARED
+from steelyard.config import checks
 from steelyard.config.resolve import Resolution
 from steelyard.config.schema.orchestration import Orchestration
 from steelyard.config.schema.written import ConfigFile
@@ -229,3 +230,40 @@ def test_every_option_names_a_setting_that_exists() -> None:
         holder = model_at(ConfigFile, option.path[:-1])
         assert holder is not None, option.flag
         assert option.path[-1] in holder.model_fields, option.flag
+
+
+def test_help_lists_the_options_under_headings(steelyard: Run) -> None:
+    lines = steelyard("run", "--help").out.splitlines()
+    headings = [line[:-1] for line in lines if line.endswith(":") and not line.startswith(" ")]
+    assert headings == list(GROUPS)
+    section = {}
+    for line in lines:
+        if line.removesuffix(":") in GROUPS:
+            heading = line.removesuffix(":")
+        elif line.startswith("  -"):
+            section[line.split()[0].rstrip(",")] = heading
+    assert section["--k"] == "Request"
+    assert section["--model-base-url"] == "Model"
+    assert section["--task-concurrency"] == section["--budget-usd"] == "Scheduling"
+    assert section["--reuse"] == section["--results-dir"] == "Results and reuse"
+    assert section["--json"] == section["--progress"] == "Output"
+
+
+@pytest.mark.parametrize("command", ["run", "launch"])
+def test_help_lists_every_option_once(steelyard: Run, command: str) -> None:
+    out = steelyard(command, "--help").out
+    for option in (*(RUN_ONLY if command == "run" else ()), *SHARED):
+        assert out.count(f"  {option.flag} ") + out.count(f"  {option.flag},") == 1, option.flag
+
+
+def test_options_that_this_version_refuses_say_so() -> None:
+    settings = (*checks._NOT_YET_IN_REQUEST, *checks._NOT_YET_SHARED)
+    refused = {setting.path for setting in settings}
+    for option in (*RUN_ONLY, *SHARED):
+        assert option.is_refused == (option.path in refused), option.flag
+    assert any(option.is_refused for option in SHARED)
+
+
+def test_a_refused_option_says_so_in_the_help(steelyard: Run) -> None:
+    said = " ".join(steelyard("run", "--help").out.split())
+    assert "--max-retries N Retries of an attempt (0). Not available in this version." in said

@@ -81,6 +81,13 @@ class Counted(Benchmark):
         return Evaluation({"passed": context.answer == "right"})
 
 
+class Twice(Counted):
+    """Its second task's id is also its last one's."""
+
+    def load_tasks(self) -> Sequence[Task]:
+        return [*super().load_tasks(), Task("t1", {"n": 0})]
+
+
 class Weighed(Counted):
     """The same tasks, scored on a scale."""
 

@@ -11,7 +11,7 @@ from steelyard.components.issues import Outcome
 from steelyard.config.errors import BadInput
 from steelyard.engine.events import RunOutcome
 from steelyard.results.reader import RunReader
-from tests.engine.launching import records, request, run_all
+from tests.engine.launching import COMPONENTS, records, request, run_all
 
 
 def test_every_attempt_is_recorded_and_the_ledger_closes(tmp_path: Path) -> None:
@@ -42,6 +42,21 @@ def test_tasks_that_cannot_be_loaded_fail_their_request_alone(tmp_path: Path) ->
     result = run_all(tmp_path, request("a", benchmark={"fails_to_load": True}), request("b"))
     assert [r.outcome for r in result.requests] == [RunOutcome.FAILED, RunOutcome.COMPLETED]
     assert "the data is gone" in (result.requests[0].reason or "")
+
+
+def test_tasks_that_share_an_id_fail_their_request_and_name_it(tmp_path: Path) -> None:
+    one = request(benchmark={"id": f"{COMPONENTS}:Twice"})
+    result = run_all(tmp_path, one)
+    (ended,) = result.requests
+    assert (ended.outcome, ended.planned) == (RunOutcome.FAILED, 0)
+    assert "tasks share the id 't1'" in (ended.reason or "")
+    assert "\n  give each task an id of its own" in (ended.reason or "")  # lines are kept
+
+
+def test_a_benchmark_without_tasks_says_so(tmp_path: Path) -> None:
+    result = run_all(tmp_path, request(benchmark={"tasks": 0}))
+    assert result.requests[0].outcome is RunOutcome.FAILED
+    assert "loaded no tasks: the list is empty" in (result.requests[0].reason or "")
 
 
 def test_a_rejected_request_stops_at_the_first_answer(tmp_path: Path) -> None:

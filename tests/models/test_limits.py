@@ -14,7 +14,7 @@ from steelyard.components.issues import IssueCode
 from steelyard.models.adaptive import AdaptiveLimit
 from steelyard.models.backoff import Backoff, retry_after_s
 from steelyard.models.rates import Bucket
-from steelyard.models.refusals import endpoint_words, verdict
+from steelyard.models.refusals import address_hint, endpoint_words, verdict
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -182,6 +182,22 @@ def test_a_429_without_money_is_not_tried_again() -> None:
     body = orjson.dumps({"error": {"code": "insufficient_quota", "message": "pay"}})
     found = verdict(429, body)
     assert (found.is_transient, found.is_request_fault) == (False, True)
+
+
+@pytest.mark.parametrize(
+    ("status", "target", "asks"),
+    [
+        (404, "/chat/completions", True),
+        (404, "/v1/chat/completions", False),
+        (404, "/openai/v2/chat/completions?v1", False),
+        (404, "/api/chat/completions?api-version=/v1", True),
+        (401, "/chat/completions", False),
+    ],
+)
+def test_a_404_without_a_version_in_its_address_asks_after_it(
+    status: int, target: str, asks: bool
+) -> None:
+    assert ("did you leave out /v1?" in address_hint(status, target)) is asks
 
 
 @given(st.binary(max_size=300), st.integers(300, 599))

@@ -177,7 +177,9 @@ def own_code(what: str, owner: object, call: Callable[[], T]) -> T:
 
 def said(error: BaseException) -> str:
     """Name an exception and what it says."""
-    words = " ".join(str(error).split())[:500]
+    # Python adds the place to a syntax error's text; `where_raised` gives it in our form.
+    text = error.msg if isinstance(error, SyntaxError) else str(error)
+    words = " ".join(text.split())[:500]
     return f"{type(error).__name__}: {words}" if words else type(error).__name__
 
 

@@ -240,8 +240,9 @@ def _load_class(target: str, kind: Kind, name: str) -> type[Any]:
     try:
         module = importlib.import_module(module_name)
     except (Exception, SystemExit) as error:
-        near = _near_module(module_name) if isinstance(error, ModuleNotFoundError) else None
-        remedy = near or f"see what `python -c 'import {module_name}'` says"
+        remedy = f"see what `python -c 'import {module_name}'` says"
+        if isinstance(error, ModuleNotFoundError):
+            remedy = _near_module(module_name, class_name) or remedy
         raise _not_imported(kind, name, error, remedy) from error
     found = _attribute(module, class_name, kind, name, module_name)
     return check_class(kind.value, name, found)
@@ -259,10 +260,10 @@ def _not_imported(
     )
 
 
-def _near_module(module_name: str) -> str | None:
+def _near_module(module_name: str, class_name: str) -> str | None:
     """A module that is a file here needs its path: the working folder is not searched."""
     path = Path(*module_name.split(".")).with_suffix(".py")
-    return f"did you mean ./{path}:CLASS?" if path.is_file() else None
+    return f"did you mean ./{path}:{class_name}?" if path.is_file() else None
 
 
 def _from_file(kind: Kind, name: str, base_dir: Path) -> object:

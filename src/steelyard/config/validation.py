@@ -206,7 +206,8 @@ def _missing(path: FieldPath, root: Node) -> Problem:
 def _unknown(path: FieldPath, root: Node, model: type[BaseModel] | None) -> Problem:
     name = str(path[-1])
     node = root.nearest(path)
-    allowed = list(model.model_fields) if model is not None else []
+    fields = model.model_fields if model is not None else {}
+    allowed = [field.alias or name for name, field in fields.items()]
     near = nearest(name, allowed)
     remedy = f"did you mean {near}? " if near else ""
     remedy += f"allowed: {', '.join(allowed)}" if allowed else "take it out: none are allowed here"
