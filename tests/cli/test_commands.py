@@ -44,9 +44,10 @@ def test_kinds_that_have_nothing_are_not_offered(steelyard: Run) -> None:
     assert "this version has none" in steelyard("list", "scanners").out
 
 
-def test_config_and_schema_alone_say_what_they_are_for(steelyard: Run) -> None:
-    config = steelyard("config")
-    assert (config.status, config.out) == (0, steelyard("config", "--help").out)
+def test_config_pack_and_schema_alone_say_what_they_are_for(steelyard: Run) -> None:
+    for group in ("config", "pack"):
+        alone = steelyard(group)
+        assert (alone.status, alone.out) == (0, steelyard(group, "--help").out)
     schema = steelyard("schema")
     assert schema.status == 0
     assert schema.out.splitlines()[0].startswith("formats with a JSON Schema")

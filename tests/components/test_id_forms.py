@@ -97,3 +97,25 @@ def test_a_file_that_cannot_be_imported_names_the_line(
         find(Kind.HARNESS, "./h.py:Mine", base_dir=tmp_path)
     assert said in str(caught.value)
     assert "h.py:2)" in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["./" + "x" * 5000, "./a\0b", "./" + "x" * 5000 + ".py:Mine"])
+def test_a_name_that_no_file_can_have_is_refused_like_any_other(folder: Path, name: str) -> None:
+    for kind in (Kind.BENCHMARK, Kind.HARNESS):
+        assert id_fault(kind, name, folder) is not None
+
+
+def test_an_unreadable_neighbour_is_passed_over(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    is_file = Path.is_file
+
+    def guarded(path: Path) -> bool:
+        if "packs" in path.parts:
+            raise PermissionError(13, "Permission denied")
+        return is_file(path)
+
+    monkeypatch.setattr(Path, "is_file", guarded)
+    fault = id_fault(Kind.BENCHMARK, "./unitz", folder)
+    assert fault is not None
+    assert "./units?" in fault.remedy

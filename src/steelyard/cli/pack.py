@@ -21,9 +21,12 @@ if TYPE_CHECKING:
 _PATH = click.Path(path_type=Path)
 
 
-@click.group("pack")
-def pack() -> None:
+@click.group("pack", invoke_without_command=True)
+@click.pass_context
+def pack(ctx: click.Context) -> None:
     """Write, check and look at packs: benchmarks written as files."""
+    if ctx.invoked_subcommand is None:
+        say(ctx.get_help())
 
 
 @pack.command("init")

@@ -53,8 +53,7 @@ def is_module_class(name: str) -> bool:
 def missing_file(kind: str, name: str, base_dir: Path) -> IdFault | None:
     """What is wrong with the file of `./file.py:Class`; None where it is there."""
     text = name.rpartition(":")[0]
-    path = base_dir / text
-    if path.is_file():
+    if _is_file(base_dir / text):
         return None
     near = near_paths(text, base_dir, lambda entry: entry.suffix == ".py")
     remedy = f"did you mean {near}:{name.rpartition(':')[2]}?" if near else _relative(text)
@@ -64,11 +63,9 @@ def missing_file(kind: str, name: str, base_dir: Path) -> IdFault | None:
 def missing_pack(text: str, base_dir: Path) -> IdFault | None:
     """What is wrong with a path as a pack's folder; None where one is there."""
     path = base_dir / text
+    if (path.name == PACK_FILE and _is_file(path)) or _is_file(path / PACK_FILE):
+        return None
     try:
-        if path.name == PACK_FILE and path.is_file():
-            return None
-        if (path / PACK_FILE).is_file():
-            return None
         is_folder, is_file = path.is_dir(), path.is_file()
     except OSError as error:
         return IdFault(f"there is no pack at {text}: {error.strerror}", "check the path")
@@ -76,7 +73,7 @@ def missing_pack(text: str, base_dir: Path) -> IdFault | None:
         return IdFault(
             f"{text} is a Python file, not a pack", f"name the class in it: {text}:CLASS"
         )
-    near = near_paths(text, base_dir, lambda entry: (entry / PACK_FILE).is_file())
+    near = near_paths(text, base_dir, lambda entry: _is_file(entry / PACK_FILE))
     inside = _packs_in(text, path) if is_folder else ""
     if near or inside:
         remedy = f"did you mean {near or inside}?"
@@ -95,7 +92,7 @@ def _relative(text: str) -> str:
 
 
 def _packs_in(text: str, folder: Path) -> str:
-    found = (e.name for e in _entries(folder) if (e / PACK_FILE).is_file())
+    found = (e.name for e in _entries(folder) if _is_file(e / PACK_FILE))
     first = next(iter(sorted(found)), None)
     return f"{text.rstrip('/')}/{first}" if first is not None else ""
 
@@ -104,7 +101,7 @@ def near_paths(text: str, base_dir: Path, fits: Callable[[Path], bool]) -> str |
     """Give the path beside a wrong one, written the same way, whose name is nearest."""
     head, _, last = text.rstrip("/").rpartition("/")
     folder = base_dir / head if head else Path("/") if text.startswith("/") else base_dir
-    if not folder.is_dir() and head not in ("", ".", ".."):
+    if not _is_dir(folder) and head not in ("", ".", ".."):
         # The folder's own name may be what is misspelt.
         better = near_paths(head, base_dir, lambda entry: fits(entry / last))
         return f"{better}/{last}" if better else None
@@ -134,11 +131,23 @@ def meant(kind: str, name: str, base_dir: Path) -> str | None:
         return f"./{name}"
     if "\n" in name or is_path(name) or not name:
         return None
-    try:
-        if kind == "benchmark" and (base_dir / name / PACK_FILE).is_file():
-            return f"./{name}"
-        if name.endswith(".py") and (base_dir / name).is_file():
-            return f"./{name}:CLASS"
-    except (OSError, ValueError):
-        return None
+    if kind == "benchmark" and _is_file(base_dir / name / PACK_FILE):
+        return f"./{name}"
+    if name.endswith(".py") and _is_file(base_dir / name):
+        return f"./{name}:CLASS"
     return None
+
+
+def _is_file(path: Path) -> bool:
+    """As `Path.is_file`, but for what may not be looked at, or has a name that no file can have."""
+    try:
+        return path.is_file()
+    except (OSError, ValueError):
+        return False
+
+
+def _is_dir(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except (OSError, ValueError):
+        return False
