@@ -6,7 +6,6 @@ no more.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +16,7 @@ from steelyard.components.clock import Clock
 from steelyard.components.contract import described, own_code
 from steelyard.components.harness import Harness
 from steelyard.components.issues import Outcome
-from steelyard.components.registry import BUILTINS, Kind, known_ids
+from steelyard.components.registry import BUILTINS, Kind
 from steelyard.components.values import Usage
 from steelyard.config.errors import BadInput, Problem, Where
 from steelyard.config.resolve import Resolution
@@ -26,7 +25,13 @@ from steelyard.config.schema.request import PhaseMultipliers, Request
 from steelyard.config.secrets import SecretRef, resealed, sealed_json
 from steelyard.engine.budget import BudgetLimits
 from steelyard.engine.capacity import Limits
-from steelyard.engine.plan_checks import endpoint_problems, folder_problems, placed
+from steelyard.engine.plan_checks import (
+    endpoint_problems,
+    folder_problems,
+    moved,
+    placed,
+    unknown_providers,
+)
 from steelyard.engine.run_document import run_document
 from steelyard.engine.services import EndpointPool, Maker
 from steelyard.engine.spec import ComponentSpec, RequestSpec, TimeLimits
@@ -158,7 +163,7 @@ def make_plan(resolution: Resolution, *, clock: Clock, maker: Maker | None = Non
         lacking += planner.lacking
         if plan is not None:
             plans.append(plan)
-    problems += _unknown_providers(orchestration)
+    problems += unknown_providers(orchestration)
     if problems:
         # What is shared by requests, such as the results folder, is said once.
         raise BadInput.of(list(dict.fromkeys(problems)))
@@ -257,10 +262,7 @@ class _Planner:
         try:
             choose_source(plan.paths.namespace_dir, plan.shape, named)
         except BadInput as error:
-            self.problems += [
-                Problem(p.message, self.where("runtime.reuse_run_id"), p.remedy)
-                for p in error.problems
-            ]
+            self.problems += moved(error.problems, self.where("runtime.reuse_run_id"))
 
     def _info(self, benchmark: Any) -> BenchmarkInfo | None:
         if benchmark is None:
@@ -294,9 +296,7 @@ class _Planner:
             runs_model_code = info.runs_model_code or harness.traits.runs_model_code
             return _component_spec(resolve_auto(runs_model_code), written.params)
         except BadInput as error:
-            self.problems += [
-                Problem(p.message, self.where("environment"), p.remedy) for p in error.problems
-            ]
+            self.problems += moved(error.problems, self.where("environment"))
             return None
 
     def _check_strategy(self, info: BenchmarkInfo) -> None:
@@ -433,25 +433,6 @@ def _time_limits(request: Request) -> TimeLimits:
 
 def _prices(orchestration: Orchestration) -> dict[str, dict[str, float | None]]:
     return {model: price.model_dump() for model, price in orchestration.prices.items()}
-
-
-def _unknown_providers(orchestration: Orchestration) -> list[Problem]:
-    known = known_ids(Kind.ENVIRONMENT)
-    used = {request.environment.id for request in orchestration.requests}
-    problems = []
-    for field in ("provider_limits", "env_open_qps"):
-        for provider in getattr(orchestration.runtime, field):
-            if provider in known or provider in used:
-                continue
-            near = difflib.get_close_matches(provider, known, n=1)
-            problems.append(
-                Problem(
-                    f"unknown environment provider {provider!r}",
-                    Where(field=f"runtime.{field}.{provider}"),
-                    f"did you mean {near[0]}?" if near else f"known: {', '.join(known)}",
-                )
-            )
-    return problems
 
 
 def _limits(orchestration: Orchestration, plans: list[RequestPlan]) -> Limits:

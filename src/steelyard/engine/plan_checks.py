@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
+from steelyard.components.registry import Kind, known_ids
 from steelyard.config.errors import BadInput, Problem, Where
+from steelyard.config.schema.orchestration import Orchestration
 from steelyard.config.schema.request import ModelSettings
 from steelyard.config.secrets import SecretStore, sealed_json
 from steelyard.results.layout import ResultsNotWritable, RunPaths
@@ -14,6 +17,11 @@ from steelyard.results.layout import ResultsNotWritable, RunPaths
 def placed(problems: Iterable[Problem], where: Where) -> list[Problem]:
     """Give problems that name no place the one of what they are about."""
     return [p if p.where.file or p.where.field else replace(p, where=where) for p in problems]
+
+
+def moved(problems: Iterable[Problem], where: Where) -> list[Problem]:
+    """Give problems another place: that of the setting that led to them."""
+    return [replace(p, where=where) for p in problems]
 
 
 def endpoint_problems(
@@ -42,7 +50,27 @@ def folder_problems(
     try:
         paths.check()
     except ResultsNotWritable as error:
-        return [replace(p, where=results_where or where("output")) for p in error.problems]
+        return moved(error.problems, results_where or where("output"))
     except BadInput as error:
-        return [replace(p, where=where("output.run_id")) for p in error.problems]
+        return moved(error.problems, where("output.run_id"))
     return []
+
+
+def unknown_providers(orchestration: Orchestration) -> list[Problem]:
+    """Find limits and paces of providers that are neither known nor used."""
+    known = known_ids(Kind.ENVIRONMENT)
+    used = {request.environment.id for request in orchestration.requests}
+    problems = []
+    for field in ("provider_limits", "env_open_qps"):
+        for provider in getattr(orchestration.runtime, field):
+            if provider in known or provider in used:
+                continue
+            near = difflib.get_close_matches(provider, known, n=1)
+            problems.append(
+                Problem(
+                    f"unknown environment provider {provider!r}",
+                    Where(field=f"runtime.{field}.{provider}"),
+                    f"did you mean {near[0]}?" if near else f"known: {', '.join(known)}",
+                )
+            )
+    return problems
