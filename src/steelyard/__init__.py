@@ -1,4 +1,4 @@
-"""Measure AI agents, and prove that a change made them better."""
+"""Measure AI agents: every attempt on record, every score with its uncertainty."""
 
 from steelyard._version import __version__
 

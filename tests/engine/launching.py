@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from steelyard.config.resolution import Resolution
 from steelyard.config.resolve import resolve_orchestration
 from steelyard.engine.driver import Driver
 from steelyard.engine.events import LaunchResult, Observer
@@ -35,6 +36,15 @@ def request(
     } | rest
 
 
+def resolved(tmp_path: Path, *requests: dict[str, Any], **top: Any) -> Resolution:
+    """Resolve these requests with results below `tmp_path`."""
+    runtime = {"results_dir": str(tmp_path / "results"), **top.pop("runtime", {})}
+    document = {"requests": list(requests), "runtime": runtime, **top}
+    path = tmp_path / "orchestration.json"
+    path.write_text(json.dumps(document))
+    return resolve_orchestration(path, environ={}, cwd=tmp_path)
+
+
 def run_all(
     tmp_path: Path,
     *requests: dict[str, Any],
@@ -43,12 +53,8 @@ def run_all(
     **top: Any,
 ) -> LaunchResult:
     """Launch these requests with results below `tmp_path`."""
-    runtime = {"results_dir": str(tmp_path / "results"), **top.pop("runtime", {})}
-    document = {"requests": list(requests), "runtime": runtime, **top}
-    path = tmp_path / "orchestration.json"
-    path.write_text(json.dumps(document))
-    resolution = resolve_orchestration(path, environ={}, cwd=tmp_path)
-    return asyncio.run(launch(prepare(resolution), observer=observer, faults=faults))
+    prepared = prepare(resolved(tmp_path, *requests, **top))
+    return asyncio.run(launch(prepared, observer=observer, faults=faults))
 
 
 def records(result: LaunchResult, index: int = 0) -> list[AttemptRecord]:

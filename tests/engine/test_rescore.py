@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from steelyard.components.issues import Outcome, Phase
+from steelyard.engine.explain import explain
 from steelyard.testing.endpoint import MockEndpoint
-from tests.engine.launching import records, request, run_all
+from tests.engine.launching import records, request, resolved, run_all
 
 
 def scored_by(version: str, **more: Any) -> dict[str, Any]:
@@ -99,3 +100,34 @@ scoring:
         assert endpoint.stats()["calls"] == calls
     tokens = [record.usage.output_tokens for record in records(again)]
     assert tokens == [record.usage.output_tokens for record in records(first)]
+
+
+def test_without_checkpoint_resume_a_failed_scoring_runs_its_agent_again(tmp_path: Path) -> None:
+    ledger = str(tmp_path / "ran")
+    run_all(
+        tmp_path,
+        scored_by("1", benchmark={"scorer_crashes": True}, harness={"ledger": ledger}),
+    )
+    whole = {"reuse": True, "checkpoint_resume": False}
+    run_all(tmp_path, scored_by("1", harness={"ledger": ledger}, runtime=whole))
+    assert len(Path(ledger).read_text().split("\n")) == 11
+
+
+def test_it_does_not_force_a_finished_attempt_to_run_again(tmp_path: Path) -> None:
+    ledger = str(tmp_path / "ran")
+    run_all(tmp_path, scored_by("1", harness={"ledger": ledger}))
+    whole = {"reuse": True, "checkpoint_resume": False}
+    run_all(tmp_path, scored_by("2", harness={"ledger": ledger}, runtime=whole))
+    assert len(Path(ledger).read_text().split("\n")) == 6
+
+
+def test_explain_reuse_says_what_reuse_then_does(tmp_path: Path) -> None:
+    first = run_all(tmp_path, scored_by("1"))
+    resolution = resolved(tmp_path, scored_by("2"))
+    found = explain(first.requests[0].run_dir, resolution, None)
+    assert {row["decision"] for row in found["attempts"]} == {"rescore"}
+    assert found["differences"]["generation"] == []
+    assert [change["field"] for change in found["differences"]["evaluation"]] == [
+        "benchmark.params.version",
+        "benchmark.version",
+    ]

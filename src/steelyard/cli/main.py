@@ -84,7 +84,7 @@ class LazyGroup(click.Group):
               callback=lambda ctx, _param, value: _print_version(ctx, value),
               help="Print the version.")  # fmt: skip
 def cli() -> None:
-    """Measure AI agents, and prove that a change made them better."""
+    """Measure AI agents: every attempt on record, every score with its uncertainty."""
 
 
 def _print_version(ctx: click.Context, value: bool) -> None:

@@ -91,7 +91,7 @@ def divide(plan: RequestPlan, tasks: Sequence[Task], chain: tuple[ReuseSource, .
         identities = plan.identities(task)
         left, passed = [], False
         for attempt in every:
-            decision, _ = _decide(plan, chain, task, attempt, identities)
+            decision, _ = decide(plan, chain, task, attempt, identities)
             if decision.warning is not None:
                 found.warnings.append(decision.warning)
             record = decision.record
@@ -127,7 +127,7 @@ def taken_records(
     """
     for index, attempt in carry.taken:
         task = tasks[index]
-        decision, source = _decide(plan, carry.chain, task, attempt, plan.identities(task))
+        decision, source = decide(plan, carry.chain, task, attempt, plan.identities(task))
         record = decision.record
         reason = decision.warning or decision.reason
         if record is not None:
@@ -157,7 +157,7 @@ def saved_work(
     """
     index, attempt = start
     task = tasks[index]
-    decision, source = _decide(plan, carry.chain, task, attempt, plan.identities(task))
+    decision, source = decide(plan, carry.chain, task, attempt, plan.identities(task))
     record = decision.record
     if record is None or decision.kind is not DecisionKind.RESCORE:
         return None
@@ -170,14 +170,17 @@ def saved_work(
         return None
 
 
-def _decide(
+def decide(
     plan: RequestPlan,
     chain: tuple[ReuseSource, ...],
     task: Task,
     attempt: int,
     identities: tuple[str, str],
 ) -> tuple[Decision, ReuseSource]:
-    """What the first run of the chain that has the attempt says; else what the newest says."""
+    """Say what becomes of an attempt: the word of the first run of the chain that has its work.
+
+    Where none has, the word of the newest, which says why.
+    """
     first: tuple[Decision, ReuseSource] | None = None
     for source in chain:
         decision = source.decide(
@@ -186,6 +189,7 @@ def _decide(
             *identities,
             plan.retry_patterns,
             answer_suffices=plan.answer_suffices(task),
+            resumes=plan.request.runtime.checkpoint_resume,
         )
         if decision.record is not None:
             return decision, source

@@ -189,7 +189,7 @@ class Driver:
         if run.stop is not None or run.ended:
             return
         run.stop = stop
-        log.info("%s stops: %s", run.name, stop.reason)
+        log.info("%s stops: %s", run.name, stop.reason.split("\n", 1)[0])
         self._admission.close_request(index)  # what never started is derived, not listed
         run.journal.event(EventKind.REQUEST_STOPPED, outcome=stop.outcome, reason=stop.reason)
         run.journal.flush()

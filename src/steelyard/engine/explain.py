@@ -9,11 +9,12 @@ from typing import Any
 from steelyard.components.clock import SystemClock
 from steelyard.config.errors import BadInput
 from steelyard.config.resolve import Resolution
+from steelyard.engine.carry_over import decide, source_chain
 from steelyard.engine.opening import all_tasks, selected
 from steelyard.engine.plan import RequestPlan, make_plan
-from steelyard.results.documents import part
+from steelyard.results.documents import part, read_run_document
 from steelyard.results.reader import RunReader
-from steelyard.results.reuse import ReuseSource, choose_source, fired_limits
+from steelyard.results.reuse import choose_source, fired_limits
 
 
 def explain(run_dir: Path, resolution: Resolution, request: str | None) -> dict[str, Any]:
@@ -23,10 +24,10 @@ def explain(run_dir: Path, resolution: Resolution, request: str | None) -> dict[
         BadInput: the run cannot be read, or the orchestration is wrong or has no such request.
     """
     run_dir = run_dir.resolve()
-    source = ReuseSource(run_dir)
-    name = request or part(source.document, "request").get("name")
+    document = read_run_document(run_dir)
+    name = request or part(document, "request").get("name")
     plan = _request_plan(resolution, name)
-    source = ReuseSource(run_dir, limits=fired_limits(plan.request))
+    chain = source_chain(run_dir, fired_limits(plan.request))
     tasks = selected(all_tasks(plan), plan.request.execution)
     incompatible = None
     try:
@@ -36,9 +37,9 @@ def explain(run_dir: Path, resolution: Resolution, request: str | None) -> dict[
     attempts = []
     present_of: dict[str, tuple[str, str]] = {}
     for task in tasks:
-        generation, evaluation = present_of[task.id] = plan.identities(task)
+        identities = present_of[task.id] = plan.identities(task)
         for attempt in range(1, plan.k + 1):
-            decision = source.decide(task.id, attempt, generation, evaluation, plan.retry_patterns)
+            decision, _ = decide(plan, chain, task, attempt, identities)
             attempts.append(
                 {
                     "task_id": task.id,
@@ -48,7 +49,7 @@ def explain(run_dir: Path, resolution: Resolution, request: str | None) -> dict[
                     "warning": decision.warning,
                 }
             )
-    saved = part(source.document, "identities")
+    saved = part(document, "identities")
     present = plan.document["identities"]
     differences = {
         side: list(_differences(part(saved, side), present[side]))
@@ -62,7 +63,7 @@ def explain(run_dir: Path, resolution: Resolution, request: str | None) -> dict[
         "differences": differences,
         "content": _content(run_dir, present_of, differences),
         "attempts": attempts,
-        "warnings": list(source.warnings),
+        "warnings": [warning for source in chain for warning in source.warnings],
     }
 
 

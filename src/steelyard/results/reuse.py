@@ -183,6 +183,7 @@ class ReuseSource:
         retry_patterns: Sequence[str] | None = None,
         *,
         answer_suffices: bool = False,
+        resumes: bool = True,
     ) -> Decision:
         """Say what becomes of an attempt, by the contract's table.
 
@@ -194,6 +195,7 @@ class ReuseSource:
             retry_patterns: ERRORs whose message or code matches one are executed again.
             answer_suffices: whether scoring needs the agent's answer and nothing else, so that
                 a record holds all that scoring takes.
+            resumes: False where an attempt whose scoring failed is to run whole again.
         """
         try:
             saved = self._index.record(task_id, attempt)
@@ -207,7 +209,8 @@ class ReuseSource:
         lost = f"{self._name(task_id, attempt)}: {broken}"
         fatal = [issue for issue in saved.issues if issue.severity is Severity.FATAL]
         if fatal or saved.outcome is Outcome.FAILED_FATAL:
-            if fatal and answer_suffices and all(i.phase is Phase.EVALUATE for i in fatal):
+            only_scoring = all(issue.phase is Phase.EVALUATE for issue in fatal)
+            if fatal and only_scoring and answer_suffices and resumes:
                 if broken is not None:
                     return _execute("a file of it is gone", lost)
                 reason = "only its scoring failed, and its answer is kept"
