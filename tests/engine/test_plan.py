@@ -72,7 +72,7 @@ def test_where_model_written_code_runs_auto_is_a_sandbox(tmp_path: Path) -> None
     one = request(benchmark={"id": "humaneval"}, harness={"id": "nop"}, environment={"id": "auto"})
     plan = planned(tmp_path, one)
     assert plan.requests[0].spec.environment.id == "sandbox"
-    assert plan.requests[0].document["environment"] == "sandbox"
+    assert plan.requests[0].document()["environment"] == "sandbox"
 
 
 def test_a_harness_without_a_model_takes_the_model_none(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from typing import Any
 from steelyard.components.benchmark import Task
 from steelyard.components.issues import Issue, IssueCode, Outcome, Phase
 from steelyard.config.errors import SteelyardError
-from steelyard.engine.plan import RequestPlan
+from steelyard.engine.request_plan import RequestPlan
 from steelyard.engine.spec import SavedWork
 from steelyard.results.files import Faults, StorageFailed
 from steelyard.results.journal import EventKind

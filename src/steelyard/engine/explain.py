@@ -11,7 +11,8 @@ from steelyard.config.errors import BadInput
 from steelyard.config.resolve import Resolution
 from steelyard.engine.carry_over import decide, source_chain
 from steelyard.engine.opening import all_tasks, selected
-from steelyard.engine.plan import RequestPlan, make_plan
+from steelyard.engine.plan import make_plan
+from steelyard.engine.request_plan import RequestPlan
 from steelyard.results.documents import part, read_run_document
 from steelyard.results.reader import RunReader
 from steelyard.results.reuse import choose_source, fired_limits
@@ -50,7 +51,7 @@ def explain(run_dir: Path, resolution: Resolution, request: str | None) -> dict[
                 }
             )
     saved = part(document, "identities")
-    present = plan.document["identities"]
+    present = plan.document()["identities"]
     differences = {
         side: list(_differences(part(saved, side), present[side]))
         for side in ("generation", "evaluation")

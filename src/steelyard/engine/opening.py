@@ -12,7 +12,7 @@ from steelyard.components.contract import checked_tasks, own_code, said
 from steelyard.config.errors import BadInput, Problem, SteelyardError, Where
 from steelyard.config.schema.request import ExecutionSettings
 from steelyard.engine.carry_over import CarryOver, divide, source_chain
-from steelyard.engine.plan import RequestPlan
+from steelyard.engine.request_plan import RequestPlan
 from steelyard.engine.run_state import RunState
 from steelyard.results.files import Faults, StorageFailed
 from steelyard.results.journal import Journal
@@ -35,7 +35,7 @@ def open_run(
         BadInput: it is taken, or cannot be made.
         StorageFailed: its first files cannot be written.
     """
-    folder = create_run(plan.paths, plan.document, clock=clock, faults=faults, redact=redact)
+    folder = create_run(plan.paths, plan.document(), clock=clock, faults=faults, redact=redact)
     try:
         journal = Journal(folder, clock=clock, syncer=syncer, faults=faults, redact=redact)
     except StorageFailed:

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from steelyard.components.benchmark import Benchmark, BenchmarkInfo, Task
+from steelyard.components.benchmark import Benchmark, BenchmarkInfo
 from steelyard.components.clock import Clock
 from steelyard.components.contract import described, own_code
 from steelyard.components.harness import Harness
-from steelyard.components.issues import Outcome
 from steelyard.components.registry import BUILTINS, Kind
 from steelyard.components.values import Usage
 from steelyard.config.errors import BadInput, Problem, Where
@@ -32,81 +32,22 @@ from steelyard.engine.plan_checks import (
     placed,
     unknown_providers,
 )
+from steelyard.engine.request_plan import RequestPlan
 from steelyard.engine.run_document import run_document
 from steelyard.engine.services import EndpointPool, Maker
 from steelyard.engine.spec import ComponentSpec, RequestSpec, TimeLimits
 from steelyard.engine.work import Services
 from steelyard.results.identity import (
     base_of,
-    evaluation_identity,
     evaluation_parts,
-    generation_identity,
     generation_parts,
     resolved_early_stop,
 )
 from steelyard.results.layout import RunPaths
-from steelyard.results.reuse import PlanShape, choose_source
+from steelyard.results.reuse import choose_source
 
 BUILTIN_PROVIDER_LIMIT: Final = 128
 REMOTE_OPEN_QPS: Final = 10.0
-
-
-@dataclass(frozen=True, slots=True)
-class RequestPlan:
-    """One request, ready to run."""
-
-    request: Request
-    spec: RequestSpec
-    services: Services
-    info: BenchmarkInfo
-    paths: RunPaths
-    generation_base: bytes
-    evaluation_base: bytes
-    early_stop: bool
-    attempts_may_overlap: bool
-    provider_is_local: bool
-    document: Mapping[str, Any]
-
-    @property
-    def k(self) -> int:
-        """Attempts of each task."""
-        return self.request.execution.attempts.k
-
-    @property
-    def retry_patterns(self) -> tuple[str, ...]:
-        """Patterns that make an ERROR worth another try."""
-        return tuple(self.request.execution.retry_pattern_list or ())
-
-    def identities(self, task: Task) -> tuple[str, str]:
-        """The generation and the evaluation identity of a task's attempts."""
-        benchmark = self.services.benchmark
-        return (
-            generation_identity(self.generation_base, benchmark.generation_content(task)),
-            evaluation_identity(self.evaluation_base, benchmark.evaluation_content(task)),
-        )
-
-    def answer_suffices(self, task: Task) -> bool:
-        """True where scoring takes the agent's answer and nothing that it left behind."""
-        shown = self.services.benchmark.task_input(task, attempt=1, seed=1)
-        return not shown.collect
-
-    @property
-    def budget(self) -> BudgetLimits:
-        """What this request may spend."""
-        budget = self.request.budget
-        return BudgetLimits(budget.usd, budget.tokens, budget.reserve_usd)
-
-    @property
-    def shape(self) -> PlanShape:
-        """What a run must have in common with this request to be reused by it."""
-        attempts = self.request.execution.attempts
-        return PlanShape(self.info.id, attempts.k, attempts.strategy, self.early_stop)
-
-    def stops_task(self, outcome: Outcome, metrics: Mapping[str, float | bool]) -> bool:
-        """True where this attempt makes the task's others unnecessary."""
-        return (
-            self.early_stop and outcome is Outcome.SCORED and bool(metrics.get(self.info.primary))
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -379,7 +320,8 @@ class _Planner:
                 self._filled(services.benchmark, request.benchmark.params)
             ),
         )
-        document = run_document(
+        document = partial(
+            run_document,
             request,
             info,
             plan={"k": attempts.k, "strategy": attempts.strategy, "early_stop": early_stop},

@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 import sys
 from collections.abc import Mapping
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Final
@@ -54,14 +55,15 @@ def run_document(
             "steelyard": __version__,
             "python": platform.python_version(),
             "platform": f"{sys.platform} {platform.machine()}",
-            "packages": _package_versions(),
+            "packages": dict(_package_versions()),
             "project_commit": git_commit(project_dir),
             "prices": dict(prices),
         },
     }
 
 
-def _package_versions() -> dict[str, str]:
+@cache
+def _package_versions() -> Mapping[str, str]:
     found = {}
     for name in PACKAGES:
         try:

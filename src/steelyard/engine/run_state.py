@@ -16,7 +16,7 @@ from steelyard.components.values import NO_USAGE
 from steelyard.engine.admission import Start
 from steelyard.engine.carry_over import CarryOver
 from steelyard.engine.events import Progress, RunOutcome
-from steelyard.engine.plan import RequestPlan
+from steelyard.engine.request_plan import RequestPlan
 from steelyard.engine.spec import ExecutionResult, ExecutionSpec, SavedWork
 from steelyard.results.files import NO_FAULTS, Faults, write_beside
 from steelyard.results.journal import EventKind, Journal

@@ -12,7 +12,6 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, cast
 from urllib.parse import SplitResult, quote, unquote, urlsplit
-from urllib.request import getproxies, proxy_bypass
 
 from steelyard.config.errors import BadInput, Where
 
@@ -117,6 +116,8 @@ def parse_address(base_url: str) -> Address:
 
 def proxy_url(address: Address) -> str | None:
     """Give the proxy that the environment names for an address, None for none."""
+    from urllib.request import getproxies, proxy_bypass
+
     if address.is_local or proxy_bypass(address.parts.hostname or ""):
         return None
     proxies = getproxies()

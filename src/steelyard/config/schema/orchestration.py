@@ -68,9 +68,9 @@ class Orchestration(Strict):
     """What people call it."""
     task_concurrency: PositiveInt = 32
     """Attempts at once over all requests, retries included."""
-    runtime: SharedRuntime = SharedRuntime()
+    runtime: SharedRuntime = SharedRuntime.model_construct()
     """Controls of the whole."""
-    budget: Budget = Budget()
+    budget: Budget = Budget.model_construct()
     """What the whole may spend."""
     prices: dict[str, Price] = Field(default_factory=dict)
     """What models cost, by model id."""

@@ -22,14 +22,20 @@ class Strict(BaseModel):
     """Refuses unknown fields; never changes after it is read."""
 
     model_config = ConfigDict(
-        extra="forbid", frozen=True, arbitrary_types_allowed=True, allow_inf_nan=False
+        extra="forbid",
+        frozen=True,
+        arbitrary_types_allowed=True,
+        allow_inf_nan=False,
+        defer_build=True,  # most of these are only ever built as a part of a whole document
     )
 
 
 class Component(BaseModel):
     """`id` selects the component; every other field is one of its parameters."""
 
-    model_config = ConfigDict(extra="allow", frozen=True, arbitrary_types_allowed=True)
+    model_config = ConfigDict(
+        extra="allow", frozen=True, arbitrary_types_allowed=True, defer_build=True
+    )
     id: Text
     """Which one: an id, an alias, `module:Class`, `./file.py:Class`, a pack's folder."""
 
@@ -98,7 +104,7 @@ class PhaseMultipliers(Strict):
 class ExecutionSettings(Strict):
     """How the attempts of one request are executed."""
 
-    attempts: AttemptsSettings = AttemptsSettings()
+    attempts: AttemptsSettings = AttemptsSettings.model_construct()
     """How often each task is tried."""
     max_retries: Annotated[int, Field(ge=0)] = 0
     """Further executions of an attempt that ended FATAL."""
@@ -174,15 +180,15 @@ class Request(Strict):
     """The tasks and how they are scored."""
     harness: Component
     """The agent scaffold."""
-    environment: Component = Component(id="auto")
+    environment: Component = Component.model_construct(id="auto")
     """Where programs run; `auto` picks a sandbox where model-written code will."""
     model: ModelSettings
     """The model."""
-    execution: ExecutionSettings = ExecutionSettings()
+    execution: ExecutionSettings = ExecutionSettings.model_construct()
     """How attempts are executed."""
-    runtime: RequestRuntime = RequestRuntime()
+    runtime: RequestRuntime = RequestRuntime.model_construct()
     """Where earlier work may be taken from."""
-    output: Output = Output()
+    output: Output = Output.model_construct()
     """How the result folder is organised."""
-    budget: Budget = Budget()
+    budget: Budget = Budget.model_construct()
     """What the request may spend."""

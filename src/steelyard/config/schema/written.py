@@ -28,7 +28,9 @@ class ComponentPart(BaseModel):
     Without an `id` its fields apply to whichever component a request names.
     """
 
-    model_config = ConfigDict(extra="allow", frozen=True, arbitrary_types_allowed=True)
+    model_config = ConfigDict(
+        extra="allow", frozen=True, arbitrary_types_allowed=True, defer_build=True
+    )
     id: Text | None = None
     """Which one; without it the fields apply to whichever a request names."""
 
@@ -59,21 +61,21 @@ class ConfigRuntime(SharedRuntime, RequestRuntime):
 class ConfigFile(Strict):
     """`config.yaml`, `steelyard.yaml`, and every file given with `--config`."""
 
-    runtime: ConfigRuntime = ConfigRuntime()
+    runtime: ConfigRuntime = ConfigRuntime.model_construct()
     """Controls of the whole orchestration, and reuse."""
-    execution: ConfigExecution = ConfigExecution()
+    execution: ConfigExecution = ConfigExecution.model_construct()
     """How attempts are executed."""
-    model: ModelPart = ModelPart()
+    model: ModelPart = ModelPart.model_construct()
     """The model where a request names none, or fields it leaves out."""
-    benchmark: ComponentPart = ComponentPart()
+    benchmark: ComponentPart = ComponentPart.model_construct()
     """Fields for benchmarks with this `id`, or for all without one."""
-    harness: ComponentPart = ComponentPart()
+    harness: ComponentPart = ComponentPart.model_construct()
     """Fields for harnesses with this `id`, or for all without one."""
-    environment: ComponentPart = ComponentPart()
+    environment: ComponentPart = ComponentPart.model_construct()
     """Fields for environments with this `id`, or for all without one."""
-    output: Output = Output()
+    output: Output = Output.model_construct()
     """How result folders are organised."""
-    budget: Budget = Budget()
+    budget: Budget = Budget.model_construct()
     """What the whole orchestration may spend."""
     prices: dict[str, Price] = Field(default_factory=dict)
     """What models cost, by model id."""
@@ -82,21 +84,21 @@ class ConfigFile(Strict):
 class Defaults(Strict):
     """What every request of an orchestration inherits."""
 
-    model: ModelPart = ModelPart()
+    model: ModelPart = ModelPart.model_construct()
     """Fields of every request's model."""
-    benchmark: ComponentPart = ComponentPart()
+    benchmark: ComponentPart = ComponentPart.model_construct()
     """Fields for requests with this `id` or none; without an `id`, for all."""
-    harness: ComponentPart = ComponentPart()
+    harness: ComponentPart = ComponentPart.model_construct()
     """Fields for requests with this `id` or none; without an `id`, for all."""
-    environment: ComponentPart = ComponentPart()
+    environment: ComponentPart = ComponentPart.model_construct()
     """Fields for requests with this `id` or none; without an `id`, for all."""
-    execution: ExecutionSettings = ExecutionSettings()
+    execution: ExecutionSettings = ExecutionSettings.model_construct()
     """How attempts are executed."""
-    runtime: RequestRuntime = RequestRuntime()
+    runtime: RequestRuntime = RequestRuntime.model_construct()
     """Where earlier work may be taken from."""
-    output: Output = Output()
+    output: Output = Output.model_construct()
     """How result folders are organised."""
-    budget: Budget = Budget()
+    budget: Budget = Budget.model_construct()
     """What each request may spend."""
 
 
@@ -116,11 +118,11 @@ class OrchestrationFile(Strict):
     """What people call it."""
     task_concurrency: PositiveInt = 32
     """Attempts at once over all requests, retries included."""
-    defaults: Defaults = Defaults()
+    defaults: Defaults = Defaults.model_construct()
     """What every request inherits."""
-    runtime: SharedRuntime = SharedRuntime()
+    runtime: SharedRuntime = SharedRuntime.model_construct()
     """Controls of the whole orchestration."""
-    budget: Budget = Budget()
+    budget: Budget = Budget.model_construct()
     """What the whole orchestration may spend."""
     prices: dict[str, Price] = Field(default_factory=dict)
     """What models cost, by model id."""

@@ -1,0 +1,76 @@
+"""One request, ready to run: its components, its spec, its identities, its place on the disk."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from steelyard.components.benchmark import BenchmarkInfo, Task
+from steelyard.components.issues import Outcome
+from steelyard.config.schema.request import Request
+from steelyard.engine.budget import BudgetLimits
+from steelyard.engine.spec import RequestSpec
+from steelyard.engine.work import Services
+from steelyard.results.identity import evaluation_identity, generation_identity
+from steelyard.results.layout import RunPaths
+from steelyard.results.reuse import PlanShape
+
+
+@dataclass(frozen=True, slots=True)
+class RequestPlan:
+    """One request, ready to run."""
+
+    request: Request
+    spec: RequestSpec
+    services: Services
+    info: BenchmarkInfo
+    paths: RunPaths
+    generation_base: bytes
+    evaluation_base: bytes
+    early_stop: bool
+    attempts_may_overlap: bool
+    provider_is_local: bool
+    document: Callable[[], Mapping[str, Any]]
+    """Makes what `run.json` says; looking up versions takes a while, which a dry run spares."""
+
+    @property
+    def k(self) -> int:
+        """Attempts of each task."""
+        return self.request.execution.attempts.k
+
+    @property
+    def retry_patterns(self) -> tuple[str, ...]:
+        """Patterns that make an ERROR worth another try."""
+        return tuple(self.request.execution.retry_pattern_list or ())
+
+    def identities(self, task: Task) -> tuple[str, str]:
+        """The generation and the evaluation identity of a task's attempts."""
+        benchmark = self.services.benchmark
+        return (
+            generation_identity(self.generation_base, benchmark.generation_content(task)),
+            evaluation_identity(self.evaluation_base, benchmark.evaluation_content(task)),
+        )
+
+    def answer_suffices(self, task: Task) -> bool:
+        """True where scoring takes the agent's answer and nothing that it left behind."""
+        shown = self.services.benchmark.task_input(task, attempt=1, seed=1)
+        return not shown.collect
+
+    @property
+    def budget(self) -> BudgetLimits:
+        """What this request may spend."""
+        budget = self.request.budget
+        return BudgetLimits(budget.usd, budget.tokens, budget.reserve_usd)
+
+    @property
+    def shape(self) -> PlanShape:
+        """What a run must have in common with this request to be reused by it."""
+        attempts = self.request.execution.attempts
+        return PlanShape(self.info.id, attempts.k, attempts.strategy, self.early_stop)
+
+    def stops_task(self, outcome: Outcome, metrics: Mapping[str, float | bool]) -> bool:
+        """True where this attempt makes the task's others unnecessary."""
+        return (
+            self.early_stop and outcome is Outcome.SCORED and bool(metrics.get(self.info.primary))
+        )
