@@ -36,7 +36,6 @@ class Arithmetic(Benchmark):
     """Sums of two numbers."""
 
     api: ClassVar[int] = 1
-    api: ClassVar[int] = 1
     id: ClassVar[str] = "arithmetic"
     Params: ClassVar[type[BaseModel]] = ArithmeticParams
     params: ArithmeticParams

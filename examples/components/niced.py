@@ -89,7 +89,6 @@ class Niced(Environment):
     """Programs on this machine that leave the processor to others."""
 
     api: ClassVar[int] = 1
-    api: ClassVar[int] = 1
     id: ClassVar[str] = "niced"
     is_local: ClassVar[bool] = True
     best_trust: ClassVar[Trust] = Trust.HOST

@@ -26,7 +26,6 @@ class SecondThought(Harness):
     """Two or more calls in one conversation; the last answer counts."""
 
     api: ClassVar[int] = 1
-    api: ClassVar[int] = 1
     id: ClassVar[str] = "second_thought"
     version: ClassVar[str] = "1"
     traits: ClassVar[HarnessTraits] = HarnessTraits(calls_model=True)

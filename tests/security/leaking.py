@@ -42,7 +42,6 @@ class Tasks(Benchmark):
     """Tasks t0, …; whatever is answered passes, and the scorer repeats the answer."""
 
     api = 1
-    api = 1
     id = "tasks"
     Params = OpenParams
 
@@ -76,7 +75,6 @@ class _Unraisable:
 class Leaky(Harness):
     """Says its secrets in the way `mode` names."""
 
-    api = 1
     api = 1
     id = "leaky"
     Params = OpenParams

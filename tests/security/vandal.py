@@ -17,7 +17,6 @@ class Vandal(Harness):
     """Runs `script` with `sh`."""
 
     api = 1
-    api = 1
     id = "vandal"
     Params = Script
     traits = HarnessTraits(calls_model=False, runs_model_code=True)

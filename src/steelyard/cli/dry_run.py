@@ -23,7 +23,8 @@ from steelyard.config.secret_names import shown_url
 from steelyard.config.secrets import SecretRef, SecretStore
 
 if TYPE_CHECKING:
-    from steelyard.engine.plan import Plan, RequestPlan
+    from steelyard.engine.plan import Plan
+    from steelyard.engine.request_plan import RequestPlan
 
 
 def finish(resolution: Resolution, *, dry_run: bool, as_json: bool) -> int:
