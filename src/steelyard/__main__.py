@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Sequence
 
@@ -14,6 +15,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if list(arguments) in (["--version"], ["-V"]):
         sys.stdout.write(f"steelyard {__version__}\n")
         return 0
+    # Start-up makes many objects that live on and hardly a cycle: looking for cycles after every
+    # 700 of them is 8% of a dry run's CPU.
+    gc.set_threshold(20_000, 20, 20)
     from steelyard.cli.errors import run_guarded
 
     return run_guarded(arguments)
