@@ -16,7 +16,7 @@ from steelyard.components.environment import (
     Resources,
 )
 from steelyard.components.values import Trust
-from steelyard.environments import sandbox, sandbox_probe
+from steelyard.environments import bubblewrap, sandbox_opening, sandbox_probe
 from steelyard.environments.auto import resolve_auto
 from steelyard.environments.sandbox import Sandbox, SandboxParams
 from steelyard.environments.sandbox_limits import SandboxLimits, limits_of
@@ -95,19 +95,19 @@ def test_a_probe_that_says_nothing_is_a_weakness() -> None:
 def test_a_sandbox_that_is_not_tight_is_a_fault_and_never_a_weaker_trust(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    real = sandbox.bubblewrap._walls
+    real = bubblewrap._walls
 
     def without_own_network(*, network_open: bool) -> list[str]:
         return [*real(network_open=network_open), "--share-net"]
 
-    monkeypatch.setattr(sandbox.bubblewrap, "_walls", without_own_network)
-    monkeypatch.setattr(sandbox, "_found_tight", {})
+    monkeypatch.setattr(bubblewrap, "_walls", without_own_network)
+    monkeypatch.setattr(sandbox_opening, "_found_tight", {})
     # A machine whose own network is only loopback has nothing to show: a probe needs some fault.
     if [path.name for path in Path("/sys/class/net").iterdir()] == ["lo"]:
         monkeypatch.setattr(sandbox_probe, "_ROOT", frozenset())
     with pytest.raises(EnvironmentFault, match="not tight on this machine"):
         run_inside(["true"])
-    assert sandbox._found_tight == {}
+    assert sandbox_opening._found_tight == {}
 
 
 @pytest.mark.integration

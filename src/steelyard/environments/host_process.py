@@ -1,139 +1,16 @@
 """`host_process`: programs on this machine, as this user, held by nothing.
 
-For what nobody hostile wrote. Its one promise is order: an own folder, an explicit set of
-variables without our secrets, and the process tree's end. A program that both starts a session
-of its own and clears its environment can outlive its parent; use `sandbox` where that matters.
+For what nobody hostile wrote. What runs programs is imported when a session opens.
 """
 
 from __future__ import annotations
 
-import asyncio
 import os
-import platform
-import secrets
-import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import ClassVar, Final
+from typing import ClassVar
 
-from steelyard.components.environment import (
-    Environment,
-    EnvironmentDescription,
-    EnvironmentFault,
-    ExecResult,
-    Leftover,
-    OpenRequest,
-    Session,
-)
-from steelyard.components.values import Trust
-from steelyard.environments import leftovers, processes
-from steelyard.environments.files import Confined
-from steelyard.environments.local_session import LocalSession, in_thread, refused
-from steelyard.environments.process_trees import (
-    EXEC_VARIABLE,
-    descendants,
-    end_marked,
-    live_pids,
-)
-from steelyard.environments.session_folders import new_folder, temporary_base
-
-INHERITED: Final = (
-    "LANG",
-    "LANGUAGE",
-    "LC_ALL",
-    "LC_CTYPE",
-    "LD_LIBRARY_PATH",
-    "TERM",
-    "TMPDIR",
-    "TZ",
-    "USER",
-)
-"""All that a program inherits beside PATH; keys and proxies with passwords stay with us."""
-
-DESCRIPTION: Final = EnvironmentDescription(
-    "host_process", details={"python": platform.python_version()}
-)
-
-
-def host_path() -> str:
-    """Give the search path: the Python that we stand on first, as in the sandbox."""
-    inherited = os.environ.get("PATH", os.defpath)
-    return os.pathsep.join((os.path.join(sys.base_prefix, "bin"), inherited))  # noqa: PTH118
-
-
-class HostSession(LocalSession):
-    """A temporary folder and the programs that run in it."""
-
-    trust = Trust.HOST
-    description = DESCRIPTION
-
-    def __init__(self, request: OpenRequest) -> None:
-        folder = new_folder(request.token, base=temporary_base())
-        self.workdir = str(folder)
-        super().__init__(request, folder, Confined({self.workdir: folder}, workdir=self.workdir))
-
-    def _make_folder(self) -> None:
-        self._folder.mkdir(mode=0o700)
-
-    async def exec(
-        self,
-        argv: Sequence[str],
-        *,
-        stdin: bytes = b"",
-        env: Mapping[str, str] | None = None,
-        cwd: str | None = None,
-        timeout_s: float | None = None,
-        max_output_bytes: int = 10 * 1024 * 1024,
-    ) -> ExecResult:
-        """Run a program to its end, its whole process tree ended with it.
-
-        Raises:
-            EnvironmentFault: the session is gone or could not start any process.
-        """
-        async with self._busy():
-            mark = secrets.token_hex(8)
-            try:
-                variables = self._variables(env, self._inherited()) | {EXEC_VARIABLE: mark}
-            except ValueError as error:
-                return refused(error)
-            folder = self._folder / cwd if cwd else self._folder
-            if not folder.is_dir():
-                if not self._folder.is_dir():
-                    raise EnvironmentFault(f"the session's folder {self._folder} is gone")
-                return ExecResult(127, b"", f"{cwd}: no such folder\n".encode())
-            before = live_pids()
-
-            async def end_tree() -> None:
-                await in_thread(end_marked, mark, variable=EXEC_VARIABLE, unless=before)
-
-            try:
-                ended = await processes.run(
-                    processes.Command(argv, variables, str(folder), stdin),
-                    timeout_s=timeout_s,
-                    max_output_bytes=max_output_bytes,
-                    on_start=self._on_start,
-                    end_tree=end_tree,
-                    find_more=descendants,
-                    running=self._running,
-                )
-            except processes.ProgramNotStarted as error:
-                ended = None
-                result = ExecResult(error.exit_code, b"", f"{error}\n".encode("utf-8", "replace"))
-            except OSError as error:
-                raise EnvironmentFault(f"no process can be started: {error}") from error
-        if self._is_closed:
-            raise EnvironmentFault("the session was closed while a program ran")
-        return result if ended is None else ended.as_result()
-
-    def _inherited(self) -> dict[str, str]:
-        kept = {name: os.environ[name] for name in INHERITED if name in os.environ}
-        return {**kept, "PATH": host_path(), "HOME": self.workdir, "PWD": self.workdir}
-
-    def _clear(self) -> None:
-        left = end_marked(self._request.token)
-        if left:
-            raise OSError(f"{left} processes of the session do not end")
-        super()._clear()
+from steelyard.components.environment import Environment, Leftover, OpenRequest, Session
 
 
 class HostProcess(Environment):
@@ -150,12 +27,20 @@ class HostProcess(Environment):
 
     async def open(self, request: OpenRequest) -> Session:
         """Open a session; nothing is made before it is used."""
+        from steelyard.environments.host_session import HostSession
+
         return HostSession(request)
 
     async def find_leftovers(self, tokens: Sequence[str]) -> Sequence[Leftover]:
         """Find processes and folders of sessions with these tokens."""
-        return await asyncio.to_thread(leftovers.find, self.id, tokens)
+        from steelyard.environments import leftovers
+        from steelyard.environments.local_session import in_thread
+
+        return await in_thread(leftovers.find, self.id, tokens)
 
     async def end_leftovers(self, leftovers_: Sequence[Leftover]) -> None:
         """End the processes, then remove the folders."""
-        await asyncio.to_thread(leftovers.end, [left.token for left in leftovers_])
+        from steelyard.environments import leftovers
+        from steelyard.environments.local_session import in_thread
+
+        await in_thread(leftovers.end, [left.token for left in leftovers_])

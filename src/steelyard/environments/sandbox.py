@@ -1,281 +1,30 @@
 """`sandbox`: each program in a bubblewrap of its own, over one folder of the session.
 
 No network by default, a read-only system, no capabilities, no way to make namespaces, limits.
-`isolated` is said only after a probe tried the walls on this machine. Each `exec` is one
-bubblewrap: what a program leaves running ends with it; `/workspace` and `/tmp` stay.
+`isolated` is said only after a probe tried the walls on this machine. What opens sessions is
+imported when the first one opens: planning needs the parameters alone.
 """
 
 from __future__ import annotations
 
-import asyncio
-import os
-import platform
-import posixpath
-import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import ClassVar, Final
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import BaseModel
 
-from steelyard.components.environment import (
-    Environment,
-    EnvironmentDescription,
-    EnvironmentFault,
-    ExecResult,
-    Leftover,
-    OpenRequest,
-    Session,
-)
+from steelyard.components.environment import Environment, Leftover, OpenRequest, Session
 from steelyard.components.values import Trust
-from steelyard.environments import bubblewrap, cgroups, leftovers, processes, sandbox_probe
-from steelyard.environments.files import Confined, Owner
-from steelyard.environments.local_session import LocalSession, in_thread, refused
-from steelyard.environments.mount_view import MountView, ViewUnavailable, first_closed
-from steelyard.environments.sandbox_limits import (
-    MAX_FILES,
-    MIB,
-    Holders,
-    SandboxLimits,
-    SandboxParams,
-    find_holders,
-    limits_of,
-    may_limit_others,
-    prlimit_words,
-)
-from steelyard.environments.sandbox_start import Start
-from steelyard.environments.session_folders import new_folder, temporary_base
-from steelyard.environments.tree_copy import used_bytes
+from steelyard.environments.sandbox_limits import SandboxParams
 
-_PROBE_WAIT_S: Final = 60.0
-_found_tight: dict[bool, Mapping[str, str]] = {}
-"""By whether the network is open: the details of this process's probe, once it passed."""
-
-
-@dataclass(frozen=True, slots=True)
-class Ground:
-    """What every session of a provider stands on."""
-
-    tools: bubblewrap.Tools
-    base: Path
-    python: Path
-    view: MountView | None
-    """Where only root can reach `python` by its path."""
-    holders: Holders
-
-    def prefix(self, limits: SandboxLimits) -> list[str]:
-        """Give the words before bubblewrap's options."""
-        view = [] if self.view is None else self.view.prefix()
-        prlimit = self.holders.prlimit
-        held = prlimit_words(prlimit, self.holders.rlimits(limits)) if prlimit else []
-        return [*view, *held, *bubblewrap.prefix(self.tools)]
-
-    @property
-    def owner(self) -> Owner | None:
-        """Whom the session's folders belong to, where not to this process."""
-        if self.tools.setpriv is None:
-            return None
-        return Owner(bubblewrap.DROP_TO_ID, bubblewrap.DROP_TO_ID)
-
-
-class SandboxSession(LocalSession):
-    """One folder, and programs that see nothing else of the host that can be written."""
-
-    workdir = bubblewrap.WORKDIR
-
-    def __init__(
-        self,
-        request: OpenRequest,
-        ground: Ground,
-        limits: SandboxLimits,
-        *,
-        trust: Trust,
-        details: Mapping[str, str],
-    ) -> None:
-        folder = new_folder(request.token, base=ground.base)
-        self._work, self._tmp, self._etc = folder / "work", folder / "tmp", folder / "etc"
-        files = Confined(
-            {bubblewrap.WORKDIR: self._work, bubblewrap.TMP: self._tmp},
-            workdir=bubblewrap.WORKDIR,
-            owner=ground.owner,
-        )
-        super().__init__(request, folder, files)
-        self._ground = ground
-        self._limits = limits
-        self._group: cgroups.Group | None = None
-        self._free_bytes = 0
-        self.trust = trust
-        self.description = EnvironmentDescription("sandbox", details=details)
-
-    def _make_folder(self) -> None:
-        self._folder.mkdir(mode=0o700)
-        for folder in (self._work, self._tmp, self._etc):
-            folder.mkdir(mode=0o755)
-        for name, text in bubblewrap.ETC_FILES.items():
-            (self._etc / name).write_text(text)
-            (self._etc / name).chmod(0o644)
-        if owner := self._ground.owner:
-            for folder in (self._folder, self._work, self._tmp):
-                os.chown(folder, owner.uid, owner.gid)
-        self._free_bytes = _free_bytes(self._work)
-        self._group = self._ground.holders.group(self._request.token, self._limits)
-
-    async def exec(
-        self,
-        argv: Sequence[str],
-        *,
-        stdin: bytes = b"",
-        env: Mapping[str, str] | None = None,
-        cwd: str | None = None,
-        timeout_s: float | None = None,
-        max_output_bytes: int = 10 * 1024 * 1024,
-    ) -> ExecResult:
-        """Run a program to its end, its whole process tree ended with it.
-
-        An exit code from 129 to 192 is given as the signal it stands for.
-
-        Raises:
-            EnvironmentFault: the session is gone or could not start any process.
-        """
-        async with self._busy():
-            try:
-                start = self._prepare(argv, env, cwd)
-            except ValueError as error:
-                return refused(error)
-            try:
-                ended = await processes.run(
-                    replace(start.command, stdin=stdin),
-                    timeout_s=timeout_s,
-                    max_output_bytes=max_output_bytes,
-                    on_start=lambda process: self._complete(start, process),
-                    watch=self._over_limit,
-                    end_tree=start.end_tree,
-                    running=self._running,
-                )
-                exit_code = start.exit_code()
-                if ended.stopped_by is None and self._has_grown():
-                    ended = replace(ended, stopped_by=await self._over_limit())
-            except processes.ProgramNotStarted as error:
-                if error.blames_words:
-                    return refused(error)
-                raise EnvironmentFault(f"bubblewrap cannot be started: {error}") from error
-            except OSError as error:
-                raise EnvironmentFault(f"no process can be started: {error}") from error
-            finally:
-                start.close()
-        if self._is_closed:
-            raise EnvironmentFault("the session was closed while a program ran")
-        return self._result(argv, ended, exit_code)
-
-    def _result(
-        self, argv: Sequence[str], ended: processes.Ended, exit_code: int | None
-    ) -> ExecResult:
-        if exit_code is not None:
-            return ended.as_result(128 - exit_code if 128 < exit_code <= 192 else exit_code)
-        if ended.timed_out or ended.stopped_by:
-            return ended.as_result(-9)
-        if refusal := bubblewrap.refusal_of_program(ended.stderr):
-            code, why = refusal
-            said = f"{argv[0]}: {why}\n".encode("utf-8", "replace")
-            return ExecResult(code, b"", said, duration_s=ended.duration_s)
-        said_text = ended.stderr.decode("utf-8", "replace").strip()[-500:]
-        raise EnvironmentFault(f"bubblewrap failed ({ended.returncode}): {said_text}")
-
-    def _prepare(
-        self, argv: Sequence[str], env: Mapping[str, str] | None, cwd: str | None
-    ) -> Start:
-        ground = self._ground
-        variables = self._variables(
-            env,
-            {
-                "PATH": bubblewrap.search_path(ground.python),
-                "HOME": self.workdir,
-                "LANG": "C.UTF-8",
-                "TMPDIR": bubblewrap.TMP,
-                "USER": "sandbox",
-            },
-        )
-        layout = bubblewrap.Layout(
-            self._work,
-            self._tmp,
-            self._etc,
-            ground.python,
-            min(self._limits.memory_mb, self._limits.disk_mb) * MIB,
-            self._limits.network_open,
-        )
-        return Start.prepare(
-            ground.prefix(self._limits),
-            layout,
-            argv,
-            variables,
-            chdir=posixpath.join(self.workdir, cwd or ""),
-            token=self._request.token,
-        )
-
-    async def _complete(self, start: Start, process: processes.Process) -> None:
-        if self._is_closed:
-            process.kill()
-            return
-        holders = self._ground.holders
-        rlimits = holders.rlimits(self._limits) if holders.prlimit is None else {}
-        await start.complete(rlimits, self._group)
-
-    def _has_grown(self) -> bool:
-        """True where so much went from the file system that the folders must be looked at again.
-
-        Programs too short for the watch could else fill it one after another.
-        """
-        free = _free_bytes(self._work)
-        return self._free_bytes - free > self._limits.disk_mb * MIB // 4
-
-    async def _over_limit(self) -> str | None:
-        """Say `disk` where the session's folders hold more than they may."""
-        most = self._limits.disk_mb * MIB
-        used = await in_thread(
-            used_bytes, [self._work, self._tmp], enough_bytes=most + 1, enough_entries=MAX_FILES
-        )
-        self._free_bytes = _free_bytes(self._work)
-        return "disk" if used > most else None
-
-    def _clear(self) -> None:
-        for folder in self._group.folders if self._group is not None else ():
-            cgroups.remove(folder)
-        self._group = None
-        super()._clear()
-
-    async def probe(self) -> list[str]:
-        """Try the walls; what is not tight.
-
-        Raises:
-            EnvironmentFault: the probe could not be run.
-        """
-        await self.write_file(".probe", b"")
-        await in_thread((self._work / ".probe").unlink)
-        canary = self._folder / "canary"
-        await in_thread(canary.touch, 0o600)
-        python = self._ground.python / "bin" / "python3"
-        result = await self.exec(
-            [str(python), "-I", "-S", "-c", sandbox_probe.PROGRAM, str(canary)],
-            timeout_s=_PROBE_WAIT_S,
-        )
-        if result.exit_code != 0:
-            said = result.stderr_text.strip()[-500:]
-            return [f"the probe ended with {result.exit_code}: {said}"]
-        weak = sandbox_probe.weaknesses(
-            result.stdout, network_open=self._limits.network_open, python=self._ground.python
-        )
-        owner = self._ground.owner
-        written = await in_thread((self._work / ".probe").stat)
-        if os.geteuid() == 0 and owner is not None and written.st_uid != owner.uid:
-            weak.append(f"programs are user {written.st_uid} outside")
-        return weak
+if TYPE_CHECKING:
+    from steelyard.environments.sandbox_opening import SandboxOpener
 
 
 class Sandbox(Environment):
     """bubblewrap: no network, read-only system, limits, no daemon."""
 
     id: ClassVar[str] = "sandbox"
+    best_trust: ClassVar[Trust] = Trust.ISOLATED
     Params: ClassVar[type[BaseModel]] = SandboxParams
 
     def __init__(self, params: BaseModel) -> None:
@@ -283,12 +32,13 @@ class Sandbox(Environment):
         if not isinstance(params, SandboxParams):
             raise TypeError(f"sandbox takes SandboxParams, not {type(params).__name__}")
         self._params = params
-        self._ground: Ground | None = None
-        self._probing = asyncio.Lock()
+        self._opener: SandboxOpener | None = None
 
     @classmethod
     def unavailable(cls) -> str | None:
         """Say why no sandbox can be started here, and the remedy; None where one can."""
+        from steelyard.environments import bubblewrap
+
         return bubblewrap.unavailable()
 
     async def open(self, request: OpenRequest) -> Session:
@@ -297,101 +47,27 @@ class Sandbox(Environment):
         Raises:
             EnvironmentFault: no sandbox can be started here, or it is not tight.
         """
-        limits = limits_of(self._params, request)
-        trust = Trust.CONTAINED if limits.network_open else Trust.ISOLATED
-        if self._ground is None or limits.network_open not in _found_tight:
-            async with self._probing:
-                if self._ground is None:
-                    await in_thread(self._settle, request.token)
-                if limits.network_open not in _found_tight:
-                    await self._probe(request, limits.network_open)
-        details = {
-            **_found_tight[limits.network_open],
-            "network": "open" if limits.network_open else "none",
-        }
-        ground = self._ground
-        if ground is None:
-            raise EnvironmentFault("the provider was closed while a session was opened")
-        return SandboxSession(request, ground, limits, trust=trust, details=details)
+        if self._opener is None:
+            from steelyard.environments.sandbox_opening import SandboxOpener
 
-    def _settle(self, token: str) -> None:
-        """Find the ground, and keep it even where whoever asked was cancelled. Blocking."""
-        self._ground = _find_ground(token)
-
-    async def _probe(self, request: OpenRequest, network_open: bool) -> None:
-        ground = self._ground
-        if ground is None:  # pragma: no cover - found before
-            raise AssertionError("no ground")
-        # With the default limits: a session's own may be too tight for the probe's Python.
-        limits = limits_of(
-            SandboxParams(network="open" if network_open else "none"), OpenRequest(request.token)
-        )
-        tried = SandboxSession(
-            OpenRequest(request.token), ground, limits, trust=Trust.HOST, details={}
-        )
-        try:
-            weak = await tried.probe()
-        finally:
-            await tried.close()
-        if weak:
-            raise EnvironmentFault("the sandbox is not tight on this machine: " + "; ".join(weak))
-        _found_tight[network_open] = {
-            "python": platform.python_version(),
-            "python_folder": str(ground.python),
-            "outside": "unprivileged user" if ground.owner else "calling user",
-            **ground.holders.as_details(),
-        }
+            self._opener = SandboxOpener(self._params)
+        return await self._opener.open(request)
 
     async def find_leftovers(self, tokens: Sequence[str]) -> Sequence[Leftover]:
         """Find processes, folders and cgroups of sessions with these tokens."""
+        from steelyard.environments import leftovers
+        from steelyard.environments.local_session import in_thread
+
         return await in_thread(leftovers.find, self.id, tokens)
 
     async def end_leftovers(self, leftovers_: Sequence[Leftover]) -> None:
         """End the processes, then remove the folders and cgroups."""
+        from steelyard.environments import leftovers
+        from steelyard.environments.local_session import in_thread
+
         await in_thread(leftovers.end, [left.token for left in leftovers_])
 
     async def close(self) -> None:
         """Let go of the view of the interpreter's folder."""
-        if self._ground is not None and self._ground.view is not None:
-            self._ground.view.close()
-        self._ground = None
-
-
-def _free_bytes(folder: Path) -> int:
-    status = os.statvfs(folder)
-    return status.f_bavail * status.f_frsize
-
-
-def _find_ground(token: str) -> Ground:
-    """Find what sessions stand on. Blocking.
-
-    Raises:
-        EnvironmentFault: this machine lacks something; the remedy is in the message.
-    """
-    if reason := bubblewrap.unavailable():
-        raise EnvironmentFault(reason)
-    tools = bubblewrap.find_tools()
-    if isinstance(tools, str):  # pragma: no cover - `unavailable` says it first
-        raise EnvironmentFault(tools)
-    python = Path(sys.base_prefix)
-    view: MountView | None = None
-    base = temporary_base()
-    if tools.setpriv is not None:
-        bases = (base, Path("/tmp"), Path("/var/tmp"))  # noqa: S108 — unguessable names below
-        open_bases = [folder for folder in bases if folder.is_dir() and not first_closed(folder)]
-        if not open_bases:
-            raise EnvironmentFault(f"an unprivileged user cannot reach {base}; set TMPDIR")
-        base = open_bases[0]
-        if closed := first_closed(python):
-            try:
-                view = MountView(python, closed)
-            except ViewUnavailable as error:
-                raise EnvironmentFault(
-                    f"an unprivileged user cannot reach {python}: {error}"
-                ) from error
-    try:
-        may_limit = tools.setpriv is None or may_limit_others()
-        holders = find_holders(token, may_limit_others=may_limit)
-    except FileNotFoundError as error:
-        raise EnvironmentFault(str(error)) from error
-    return Ground(tools, base, python, view, holders)
+        if self._opener is not None:
+            self._opener.close()
