@@ -30,8 +30,8 @@ from steelyard.components.environment import (
 from steelyard.components.harness import Harness, HarnessContext, HarnessResult, HarnessTraits
 from steelyard.components.issues import Phase
 from steelyard.components.values import Message, Trust
+from steelyard.engine.services import Services
 from steelyard.engine.spec import ComponentSpec, ExecutionSpec, RequestSpec, TimeLimits
-from steelyard.engine.work import Services
 
 Hook = Callable[[Any], Awaitable[Any]]
 

@@ -19,9 +19,8 @@ from steelyard.components.issues import Outcome, Phase
 from steelyard.components.registry import Kind
 from steelyard.config.secrets import SecretStore
 from steelyard.engine.attempt import execute
-from steelyard.engine.services import EndpointPool, Maker
+from steelyard.engine.services import EndpointPool, Maker, Services
 from steelyard.engine.spec import ComponentSpec, ExecutionSpec, RequestSpec
-from steelyard.engine.work import Services
 
 _PLAYERS: Final[tuple[Player, ...]] = ("oracle", "nop")
 

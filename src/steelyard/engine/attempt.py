@@ -20,13 +20,13 @@ from steelyard.components.clock import AgentTimer
 from steelyard.components.environment import EnvironmentFault
 from steelyard.components.issues import AttemptFault, IssueCode, Outcome, Phase
 from steelyard.config.errors import BadInput
+from steelyard.engine.services import Services
 from steelyard.engine.spec import ExecutionObserver, ExecutionResult, ExecutionSpec
 from steelyard.engine.work import (
     AGENT_SUFFIX,
     SCORER_SUFFIX,
     RunDeadline,
     Scoring,
-    Services,
     TimeUp,
     Work,
 )

@@ -5,9 +5,8 @@ from __future__ import annotations
 import logging
 
 from steelyard.engine.attempt import execute
-from steelyard.engine.services import Maker
+from steelyard.engine.services import Maker, Services
 from steelyard.engine.spec import ExecutionObserver, ExecutionResult, ExecutionSpec, RequestSpec
-from steelyard.engine.work import Services
 
 log = logging.getLogger(__name__)
 

@@ -34,9 +34,8 @@ from steelyard.engine.plan_checks import (
 )
 from steelyard.engine.request_plan import RequestPlan
 from steelyard.engine.run_document import run_document
-from steelyard.engine.services import EndpointPool, Maker
+from steelyard.engine.services import EndpointPool, Maker, Services
 from steelyard.engine.spec import ComponentSpec, RequestSpec, TimeLimits
-from steelyard.engine.work import Services
 from steelyard.results.identity import (
     base_of,
     evaluation_parts,

@@ -10,8 +10,8 @@ from steelyard.components.benchmark import BenchmarkInfo, Task
 from steelyard.components.issues import Outcome
 from steelyard.config.schema.request import Request
 from steelyard.engine.budget import BudgetLimits
+from steelyard.engine.services import Services
 from steelyard.engine.spec import RequestSpec
-from steelyard.engine.work import Services
 from steelyard.results.identity import evaluation_identity, generation_identity
 from steelyard.results.layout import RunPaths
 from steelyard.results.reuse import PlanShape

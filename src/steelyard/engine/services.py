@@ -5,18 +5,19 @@ The only place where secrets become values: parameters are revealed just before 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from pydantic import BaseModel, ValidationError
 
 from steelyard.components.benchmark import Benchmark
-from steelyard.components.clock import Clock
+from steelyard.components.clock import AgentTimer, Clock
 from steelyard.components.contract import own_code
 from steelyard.components.environment import Environment
 from steelyard.components.harness import Harness
+from steelyard.components.model import ModelClient
 from steelyard.components.registry import Kind, find, is_pack_path
 from steelyard.config.errors import BadInput, Problem, Where
 from steelyard.config.redaction import Redactor
@@ -24,11 +25,31 @@ from steelyard.config.secrets import SecretStore
 from steelyard.config.source import FieldPath, Node, Origin
 from steelyard.config.validation import problems_of
 from steelyard.engine.spec import ComponentSpec, RequestSpec
-from steelyard.engine.work import ModelEndpoint, Services
 
 if TYPE_CHECKING:
     from steelyard.models.client import Endpoint
     from steelyard.models.lines import Lines
+
+
+class ModelEndpoint(Protocol):
+    """An open endpoint; gives each attempt a client of its own."""
+
+    def client(self, timer: AgentTimer) -> ModelClient:
+        """Bind a client to one attempt's timer."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """The components of a request, made once and shared by its executions."""
+
+    benchmark: Benchmark
+    harness: Harness
+    environment: Environment
+    endpoint: ModelEndpoint | None
+    clock: Clock
+    redact: Callable[[str], str] = str
+    """For texts that are cut: of half a secret nobody knows any more that it is one."""
 
 
 class EndpointPool:

@@ -7,15 +7,14 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
-from steelyard.components.benchmark import Benchmark, Evaluation, Reference, TaskInput
-from steelyard.components.clock import AgentTimer, Clock
+from steelyard.components.benchmark import Evaluation, Reference, TaskInput
+from steelyard.components.clock import AgentTimer
 from steelyard.components.environment import Environment, EnvironmentFault, OpenRequest, Session
-from steelyard.components.harness import Harness, Step
+from steelyard.components.harness import Step
 from steelyard.components.issues import (
     SEVERITY,
     AttemptFault,
@@ -27,6 +26,7 @@ from steelyard.components.issues import (
 )
 from steelyard.components.model import ModelClient
 from steelyard.components.values import NO_USAGE, Trust
+from steelyard.engine.services import Services
 from steelyard.engine.spec import ExecutionObserver, ExecutionResult, ExecutionSpec, PhaseTimes
 
 AGENT_SUFFIX: Final = "-a"
@@ -39,14 +39,6 @@ _MAX_MESSAGE_CHARS: Final = 2_000
 
 class TimeUp(Exception):
     """The limit of the phase under way has passed."""
-
-
-class ModelEndpoint(Protocol):
-    """An open endpoint; gives each attempt a client of its own."""
-
-    def client(self, timer: AgentTimer) -> ModelClient:
-        """Bind a client to one attempt's timer."""
-        ...
 
 
 class RunDeadline:
@@ -74,19 +66,6 @@ class RunDeadline:
         at = self._scope.when()
         if at is not None and not self._scope.expired():
             self._scope.reschedule(at + seconds)
-
-
-@dataclass(frozen=True, slots=True)
-class Services:
-    """The components of a request, made once and shared by its executions."""
-
-    benchmark: Benchmark
-    harness: Harness
-    environment: Environment
-    endpoint: ModelEndpoint | None
-    clock: Clock
-    redact: Callable[[str], str] = str
-    """For texts that are cut: of half a secret nobody knows any more that it is one."""
 
 
 class Work:
