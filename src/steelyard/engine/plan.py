@@ -43,7 +43,6 @@ from steelyard.results.identity import (
     resolved_early_stop,
 )
 from steelyard.results.layout import RunPaths
-from steelyard.results.reuse import choose_source
 
 BUILTIN_PROVIDER_LIMIT: Final = 128
 REMOTE_OPEN_QPS: Final = 10.0
@@ -199,6 +198,8 @@ class _Planner:
         named = self.request.runtime.reuse_run_id
         if named is None:
             return
+        from steelyard.results.reuse import choose_source
+
         try:
             choose_source(plan.paths.namespace_dir, plan.shape, named)
         except BadInput as error:

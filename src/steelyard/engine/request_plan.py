@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from steelyard.components.benchmark import BenchmarkInfo, Task
 from steelyard.components.issues import Outcome
@@ -14,7 +14,9 @@ from steelyard.engine.services import Services
 from steelyard.engine.spec import RequestSpec
 from steelyard.results.identity import evaluation_identity, generation_identity
 from steelyard.results.layout import RunPaths
-from steelyard.results.reuse import PlanShape
+
+if TYPE_CHECKING:
+    from steelyard.results.reuse import PlanShape
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +68,8 @@ class RequestPlan:
     @property
     def shape(self) -> PlanShape:
         """What a run must have in common with this request to be reused by it."""
+        from steelyard.results.reuse import PlanShape
+
         attempts = self.request.execution.attempts
         return PlanShape(self.info.id, attempts.k, attempts.strategy, self.early_stop)
 

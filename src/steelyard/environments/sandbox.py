@@ -14,7 +14,7 @@ from pydantic import BaseModel
 
 from steelyard.components.environment import Environment, Leftover, OpenRequest, Session
 from steelyard.components.values import Trust
-from steelyard.environments.sandbox_limits import SandboxParams
+from steelyard.environments.sandbox_params import SandboxParams
 
 if TYPE_CHECKING:
     from steelyard.environments.sandbox_opening import SandboxOpener

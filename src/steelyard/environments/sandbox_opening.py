@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from steelyard.components.environment import EnvironmentFault, OpenRequest, Session
 from steelyard.components.values import Trust
 from steelyard.environments.local_session import in_thread
-from steelyard.environments.sandbox_limits import SandboxParams, limits_of
+from steelyard.environments.sandbox_limits import limits_of
+from steelyard.environments.sandbox_params import SandboxParams
 from steelyard.environments.sandbox_session import Ground, SandboxSession, find_ground
 
 _found_tight: dict[bool, Mapping[str, str]] = {}
