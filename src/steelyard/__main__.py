@@ -19,8 +19,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # 700 of them is 8% of a dry run's CPU.
     gc.set_threshold(20_000, 20, 20)
     from steelyard.cli.errors import run_guarded
+    from steelyard.cli.streams import settle
 
-    return run_guarded(arguments)
+    status = run_guarded(arguments)
+    settle()
+    return status
 
 
 if __name__ == "__main__":

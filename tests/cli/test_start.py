@@ -92,3 +92,17 @@ def test_a_closed_pipe_ends_the_output_quietly(tmp_path: Path) -> None:
         )  # fmt: skip
         assert (done.returncode, done.stderr) == (0, b"")
     os.close(write)
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize(("call", "status"), [("settle()", 0), ("None", 120)])
+def test_text_left_for_a_reader_who_has_gone_changes_no_exit_status(call: str, status: int) -> None:
+    """Without `settle` the interpreter fails while it ends: the second row shows the fault."""
+    read, write = os.pipe()
+    os.close(read)
+    code = f"import sys; from steelyard.cli.streams import settle; sys.stdout.write('left'); {call}"
+    done = subprocess.run(
+        [sys.executable, "-c", code], stdout=write, stderr=subprocess.PIPE, check=False
+    )
+    os.close(write)
+    assert done.returncode == status

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any, Final
 
-from steelyard.cli.streams import guard, redact_with, redacted
+from steelyard.cli.streams import guard, hush, redact_with, redacted
 from steelyard.config import printable
 from steelyard.config.errors import BadInput, Problem, SteelyardError
 
@@ -67,9 +67,7 @@ def run_guarded(arguments: Sequence[str]) -> int:
 
 def hush_stdout() -> None:
     """Point standard output nowhere: its reader is gone, and exiting must not complain."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, sys.stdout.fileno())
-    os.close(nowhere)
+    hush(1)
 
 
 def _asked(arguments: Sequence[str], flag: str) -> bool:

@@ -70,6 +70,25 @@ def guard() -> None:
             setattr(sys, name, RedactedStream(stream))
 
 
+def settle() -> None:
+    """Write out what both streams hold; one whose reader has gone is pointed nowhere.
+
+    Else the interpreter tries again while it ends, fails, and makes the exit status 120.
+    """
+    for number, name in ((1, "stdout"), (2, "stderr")):
+        try:
+            getattr(sys, name).flush()
+        except (OSError, ValueError):
+            hush(number)
+
+
+def hush(descriptor: int) -> None:
+    """Point a standard stream nowhere: its reader is gone, and exiting must not complain."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, descriptor)
+    os.close(nowhere)
+
+
 def _fill_descriptors() -> None:
     while (fd := os.open(os.devnull, os.O_RDWR)) <= 2:
         pass
