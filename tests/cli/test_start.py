@@ -102,7 +102,11 @@ def test_text_left_for_a_reader_who_has_gone_changes_no_exit_status(call: str, s
     os.close(read)
     code = f"import sys; from steelyard.cli.streams import settle; sys.stdout.write('left'); {call}"
     done = subprocess.run(
-        [sys.executable, "-c", code], stdout=write, stderr=subprocess.PIPE, check=False
+        [sys.executable, "-c", code],
+        stdout=write,
+        stderr=subprocess.PIPE,
+        env={name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"},
+        check=False,
     )
     os.close(write)
     assert done.returncode == status
