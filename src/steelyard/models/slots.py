@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from contextlib import suppress
 
 from steelyard.models.adaptive import AdaptiveLimit
 
@@ -33,7 +34,8 @@ class Slots:
             if turn.done() and not turn.cancelled():
                 self.give_back()
             else:
-                self._waiting.remove(turn)
+                with suppress(ValueError):  # whoever was cancelled with us has passed us over
+                    self._waiting.remove(turn)
             raise
 
     def give_back(self) -> None:
