@@ -11,7 +11,7 @@ from steelyard.components.benchmark import Evaluation, TaskLimits
 from steelyard.components.environment import EnvironmentFault
 from steelyard.components.harness import HarnessResult
 from steelyard.components.issues import SEVERITY, AttemptFault, Issue, IssueCode, Outcome, Phase
-from steelyard.components.values import Trust
+from steelyard.components.values import Trust, Usage
 from steelyard.engine.attempt import CRASH_CODE, TIMEOUT_CODE, execute
 from steelyard.engine.spec import ExecutionResult, TimeLimits
 from tests.engine.fakes import (
@@ -90,6 +90,27 @@ def test_a_crashing_scorer_is_fatal_never_a_zero() -> None:
     assert codes(result) == [IssueCode.SCORER_CRASHED]
     assert result.issues[0].phase is Phase.EVALUATE
     assert result.metrics == {}
+
+
+def test_a_component_that_exits_ends_its_attempt_and_not_the_launch() -> None:
+    result = run(FakeHarness(raising(SystemExit(3))))
+    assert codes(result) == [IssueCode.HARNESS_CRASHED]
+
+
+def test_an_answer_that_is_no_text_is_the_harnesss_fault() -> None:
+    async def answers(_: Any) -> HarnessResult:
+        return HarnessResult(42)  # type: ignore[arg-type]
+
+    result = run(FakeHarness(answers))
+    assert codes(result) == [IssueCode.HARNESS_CRASHED]
+    assert result.answer is None
+
+
+def test_details_that_are_no_mapping_are_the_scorers_fault() -> None:
+    async def scores(_: Any) -> Evaluation:
+        return Evaluation({"passed": True}, details=["no"])  # type: ignore[arg-type]
+
+    assert codes(run(FakeBenchmark(on_evaluate=scores))) == [IssueCode.SCORER_CRASHED]
 
 
 def test_a_metric_that_is_not_a_number_is_the_scorers_fault() -> None:
@@ -261,7 +282,7 @@ def test_cancelled_it_cleans_up_and_returns_cancelled(needs: bool) -> None:
 def test_cancelled_twice_it_gives_up_the_clean_up() -> None:
     environment = FakeEnvironment(on_close=sleeping(60))
 
-    async def main() -> bool:
+    async def main() -> ExecutionResult:
         made = services(FakeBenchmark(needs=True), FakeHarness(sleeping(60)), environment)
         async with asyncio.TaskGroup() as group:
             task = group.create_task(execute(spec(), made, Watch()))
@@ -269,9 +290,32 @@ def test_cancelled_twice_it_gives_up_the_clean_up() -> None:
             task.cancel()
             await asyncio.sleep(0.01)
             task.cancel()
-        return task.cancelled()
+            return await task
 
-    assert asyncio.run(main())
+    result = asyncio.run(main())
+    assert result.outcome is Outcome.CANCELLED
+    assert codes(result) == [IssueCode.CLEANUP_FAILED]
+
+
+def test_a_clean_up_that_is_given_up_loses_neither_score_nor_cost() -> None:
+    async def scores(context: Any) -> Evaluation:
+        await context.session()
+        return Evaluation({"passed": True}, usage=Usage(requests=1, cost_usd=0.5))
+
+    async def main() -> ExecutionResult:
+        environment = FakeEnvironment(on_close=sleeping(60))
+        made = services(FakeBenchmark(on_evaluate=scores), None, environment)
+        async with asyncio.TaskGroup() as group:
+            task = group.create_task(execute(spec(), made, Watch()))
+            for _ in range(2):
+                await asyncio.sleep(0.01)
+                task.cancel()
+            return await task
+
+    result = asyncio.run(main())
+    assert (result.outcome, result.metrics) == (Outcome.SCORED, {"passed": True})
+    assert result.usage.cost_usd == 0.5
+    assert codes(result) == [IssueCode.CLEANUP_FAILED]
 
 
 def test_cancelled_during_the_clean_up_it_keeps_the_score() -> None:
@@ -301,3 +345,15 @@ def test_an_agents_environment_that_does_not_close_does_not_hold_up_the_score() 
     result = asyncio.run(execute(spec(grace_s=0.05), made, Watch()))
     assert result.outcome is Outcome.SCORED
     assert codes(result) == [IssueCode.CLEANUP_FAILED]
+
+
+def test_an_agents_environment_that_fails_to_close_costs_no_score_and_is_not_called_closed() -> (
+    None
+):
+    watch = Watch()
+    environment = FakeEnvironment(on_close=raising(EnvironmentFault("its folder stays")))
+    result = run(FakeBenchmark(needs=True), environment, watch=watch)
+    assert result.outcome is Outcome.SCORED
+    assert codes(result) == [IssueCode.CLEANUP_FAILED]
+    assert result.issues[0].phase is Phase.CLEANUP
+    assert watch.sessions == [("tok-a", "opened")]

@@ -79,17 +79,26 @@ async def execute(
         work.add_issue(IssueCode.ENVIRONMENT_LOST, str(fault))
     except BadInput as error:
         work.add_issue(IssueCode.TASK_INVALID, str(error))
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # a component that exits must not end the launch
         log.exception("%s attempt %d: %s crashed", spec.task.id, spec.attempt, work.phase)
         work.add_issue(CRASH_CODE[work.phase], f"{type(error).__name__}: {error}")
-    try:
-        await _clean_up(work)
-    except asyncio.CancelledError:
-        if cancelled:
-            raise
-        _absorb_cancellation()
-        await _clean_up(work)
+    await _end(work, is_cancelled=cancelled)
     return work.result(Outcome.CANCELLED if cancelled else work.outcome())
+
+
+async def _end(work: Work, *, is_cancelled: bool) -> None:
+    """Clean up; the first cancellation leaves it the time it needs, the next one gives it up.
+
+    What was scored and spent is kept either way.
+    """
+    for is_last in (True,) if is_cancelled else (False, True):
+        try:
+            await _clean_up(work)
+            return
+        except asyncio.CancelledError:
+            _absorb_cancellation()
+            if is_last:
+                work.add_issue(IssueCode.CLEANUP_FAILED, "the clean-up was given up: cancelled")
 
 
 def _absorb_cancellation() -> None:
@@ -147,6 +156,9 @@ async def _run_agent(work: Work) -> None:
     finally:
         work.waited_s = work.timer.waited_s
         work.agent_s = work.services.clock.monotonic() - began - work.waited_s
+    if not isinstance(result.answer, str | None):
+        kind = type(result.answer).__name__
+        raise AttemptFault(IssueCode.HARNESS_CRASHED, f"the harness's answer is {kind}, not text")
     work.answer = result.answer
     for issue in result.issues:
         work.add_issue(issue.code, issue.message)
@@ -208,6 +220,11 @@ async def _evaluate(work: Work) -> None:
             raise AttemptFault(
                 IssueCode.SCORER_CRASHED, f"the scorer gave {name} = {value!r}, not a number"
             )
+    if not isinstance(evaluation.details, Mapping):
+        kind = type(evaluation.details).__name__
+        raise AttemptFault(
+            IssueCode.SCORER_CRASHED, f"the scorer's details are {kind}, not a mapping"
+        )
     for issue in evaluation.issues:
         work.add_issue(issue.code, issue.message)
     work.evaluation = evaluation
@@ -222,18 +239,22 @@ async def _close_agent_session(work: Work) -> None:
     if session is None:
         return
     grace_s = work.spec.request.cleanup_grace_s
+    token, provider = work.spec.token + AGENT_SUFFIX, work.services.environment.id
+    work.agent = None
     try:
         async with asyncio.timeout(grace_s or None) as scope:
             await session.close()
-    except TimeoutError:
-        if not scope.expired():
-            raise
+    except asyncio.CancelledError:
+        work.agent = session  # the clean-up's to close
+        raise
+    except Exception as error:
+        log.warning("%s did not close", token, exc_info=True)
+        late = isinstance(error, TimeoutError) and scope.expired()
+        why = f"within {grace_s:g} s" if late else f"({type(error).__name__}: {error})"
         work.phase = Phase.CLEANUP
-        work.add_issue(
-            IssueCode.CLEANUP_FAILED, f"the agent's environment did not close within {grace_s:g} s"
-        )
-    work.agent = None
-    work.observer.session(work.spec.token + AGENT_SUFFIX, "closed", work.services.environment.id)
+        work.add_issue(IssueCode.CLEANUP_FAILED, f"the agent's environment did not close {why}")
+    else:
+        work.observer.session(token, "closed", provider)
 
 
 async def _clean_up(work: Work) -> None:

@@ -142,7 +142,7 @@ class Executor(Protocol):
 
     `execute` never raises for what happens to the attempt: that is in the result. Cancelled, it
     ends the execution, cleans up and returns a result with outcome `cancelled` and with what was
-    spent; cancelled a second time it gives up the clean-up and raises.
+    spent; cancelled a second time it gives up the clean-up and returns that result at once.
     """
 
     async def execute(self, spec: ExecutionSpec, observer: ExecutionObserver) -> ExecutionResult:
