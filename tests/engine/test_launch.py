@@ -10,6 +10,7 @@ import pytest
 from steelyard.components.issues import Outcome
 from steelyard.config.errors import BadInput
 from steelyard.engine.events import RunOutcome
+from steelyard.engine.run_state import RunState
 from steelyard.results.reader import RunReader
 from tests.engine.launching import COMPONENTS, records, request, run_all
 
@@ -221,3 +222,20 @@ def test_a_rejection_of_the_last_attempt_is_named_too(tmp_path: Path) -> None:
     result = run_all(tmp_path, request(benchmark={"tasks": 1}, harness={"refused": True}))
     assert result.requests[0].outcome is RunOutcome.FAILED
     assert result.requests[0].reason == "401"
+
+
+def test_a_fault_of_the_driver_itself_ends_the_launch_with_its_ledger_closed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def breaks(*_: object, **__: object) -> None:
+        raise RuntimeError("a bug")
+
+    monkeypatch.setattr(RunState, "record", breaks)
+    result = run_all(tmp_path, request(harness={"sleep_s": 0.01}), task_concurrency=2)
+    (ended,) = result.requests
+    assert ended.outcome is RunOutcome.FAILED
+    assert "internal error: RuntimeError: a bug" in (ended.reason or "")
+    assert ended.counts[Outcome.FAILED_FATAL] == 2
+    assert ended.counts[Outcome.NOT_STARTED] == 3
+    assert ended.metrics is not None
+    assert ended.metrics["usage"]["cost_usd"] is None

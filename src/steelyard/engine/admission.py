@@ -253,6 +253,10 @@ class Admission:
         """Executions that run now."""
         return self._requests[request].running
 
+    def is_running(self, request: int, task: int, attempt: int) -> bool:
+        """True from the start of an execution of this attempt to its `finish` or `retry`."""
+        return (request, task, attempt) in self._running
+
     def blocked_on(self, request: int) -> str | None:
         """What the next execution of a request waits for, in words; None where nothing waits.
 
@@ -357,8 +361,7 @@ class Admission:
     # Giving back
 
     def _release(self, start: Start) -> RequestState:
-        key = (start.request, start.task, start.attempt)
-        if key not in self._running:
+        if not self.is_running(start.request, start.task, start.attempt):
             raise Misuse(f"{start} does not run")
         return self._requests[start.request]
 

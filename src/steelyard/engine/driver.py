@@ -242,8 +242,14 @@ class Driver:
         )
         self._dispatch()
         if carry is not None:
-            await self._carry_over(run, run.tasks, carry)
+            try:
+                await self._carry_over(run, run.tasks, carry)
+            except Exception as error:
+                log.exception("taking over from an earlier run failed")
+                self._stop_broken(error)
         run.is_loaded = True
+        if run.journal.failure is not None:
+            self._on_storage_failure(index)
         self._settle(index)
 
     async def _carry_over(self, run: RunState, tasks: Sequence[Task], carry: CarryOver) -> None:
@@ -297,16 +303,25 @@ class Driver:
             try:
                 await self._attempt(run, start)
             except Exception as error:
-                # Our own bug: what is recorded is kept, nothing more is started.
                 log.exception("the driver failed")
-                reason = f"internal error: {type(error).__name__}: {error}"
-                self._stop_all(Stop(RunOutcome.FAILED, reason))
+                reason = self._stop_broken(error)
+                if self._admission.is_running(start.request, start.task, start.attempt):
+                    # Else the request would wait for its end for ever.
+                    run.keep(start.task, run.lost(start, reason))
+                    run.journal.flush()
+                    self._release(run, start, passed=False)
                 return
             start = self._next()
             if start is not None:
                 self._dispatch()
                 # One attempt a turn: timers, signals and the other workers get theirs.
                 await asyncio.sleep(0)
+
+    def _stop_broken(self, error: Exception) -> str:
+        """Our own bug: what is recorded is kept, nothing more is started. Gives the reason."""
+        reason = f"internal error: {type(error).__name__}: {error}"
+        self._stop_all(Stop(RunOutcome.FAILED, reason))
+        return reason
 
     async def _attempt(self, run: RunState, start: Start) -> None:
         if run.stop is not None:

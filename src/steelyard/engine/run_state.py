@@ -11,8 +11,8 @@ from typing import Any
 
 from steelyard.components.benchmark import Task
 from steelyard.components.clock import Clock, utc_text
-from steelyard.components.issues import Outcome, Phase, Severity
-from steelyard.components.values import NO_USAGE
+from steelyard.components.issues import Issue, IssueCode, Outcome, Phase, Severity
+from steelyard.components.values import NO_USAGE, Usage
 from steelyard.engine.admission import Start
 from steelyard.engine.carry_over import CarryOver
 from steelyard.engine.events import Progress, RunOutcome
@@ -240,6 +240,16 @@ class RunState:
             timing=Timing(finished_at=utc_text(self.clock.now())),
             category=task.category,
             cluster=task.cluster,
+        )
+
+    def lost(self, start: Start, reason: str) -> AttemptRecord:
+        """Make the record of an attempt that our own fault ended; what it cost is not known."""
+        issue = replace(Issue.of(IssueCode.UNKNOWN, Phase.RUN, reason), execution=start.execution)
+        return replace(
+            self.skipped(start.task, start.attempt, Outcome.FAILED_FATAL),
+            issues=(issue,),
+            executions=start.execution,
+            usage=Usage(cost_usd=None),
         )
 
     def progress(self, now_s: float) -> Progress:
