@@ -280,3 +280,13 @@ def test_reuse_leaves_the_source_as_it_was(tmp_path: Path) -> None:
 def test_a_folder_that_is_no_run_cannot_be_opened(tmp_path: Path) -> None:
     with pytest.raises(RunUnreadable, match="there is no run here"):
         ReuseSource(tmp_path)
+
+
+def test_a_file_that_cannot_be_looked_at_is_named_and_the_attempt_runs(tmp_path: Path) -> None:
+    source = source_of(tmp_path, a_record(answer=None, answer_file="attempts/loop/answer.txt"))
+    folder = source.root / "attempts"
+    folder.mkdir()
+    (folder / "loop").symlink_to("loop")
+    assert decide(source) == ("execute", "a file of it is gone")
+    decision = source.decide("plain", 1, generation("plain"), EVALUATION)
+    assert "attempts/loop" in (decision.warning or "")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
 from typing import Final, Protocol
@@ -213,7 +214,8 @@ def replace_atomically(
         temporary.replace(path)
         faults.after(renamed)
     except OSError as error:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):  # a disk that takes no writes may take no removals either
+            temporary.unlink(missing_ok=True)
         raise StorageFailed(path, error) from error
 
 

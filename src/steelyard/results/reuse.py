@@ -272,6 +272,12 @@ class ReuseSource:
         return f"task {task_id!r}, attempt {attempt}, in {self.run_id}"
 
     def _broken_file(self, saved: AttemptRecord) -> str | None:
+        try:
+            return self._changed_file(saved)
+        except (OSError, RuntimeError) as error:  # RuntimeError: links that lead in a circle
+            return f"a file of it cannot be read: {error}"
+
+    def _changed_file(self, saved: AttemptRecord) -> str | None:
         for relative in _files_of(saved):
             path = self.root / relative
             if not path.resolve().is_relative_to(self.root.resolve()):
