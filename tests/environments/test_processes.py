@@ -7,11 +7,13 @@ import os
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from steelyard.environments import processes
 from steelyard.environments.processes import Command, Ended, ProgramNotStarted, run
+from steelyard.environments.spawn import spawn
 
 ENV = {"PATH": os.environ["PATH"]}
 
@@ -116,6 +118,31 @@ def test_a_start_that_is_cancelled_leaves_no_process() -> None:
         children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
         names = [Path(f"/proc/{pid}/comm").read_text().strip() for pid in children]
         assert "sleep" not in names
+
+    asyncio.run(go())
+
+
+@pytest.mark.integration
+def test_a_start_that_is_cancelled_twice_leaves_no_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[int] = []
+    may_start = threading.Event()
+
+    def slow(*args: Any) -> int:
+        may_start.wait(10)
+        started.append(spawn(*args))
+        return started[0]
+
+    monkeypatch.setattr(processes, "spawn", slow)
+
+    async def go() -> None:
+        starting = asyncio.ensure_future(run(command("sleep", "600"), max_output_bytes=10))
+        for _ in range(2):
+            await asyncio.sleep(0.01)
+            starting.cancel()
+        await asyncio.sleep(0.01)
+        may_start.set()
+        await asyncio.gather(starting, return_exceptions=True)
+        assert not Path(f"/proc/{started[0]}").exists()
 
     asyncio.run(go())
 

@@ -218,9 +218,13 @@ async def _spawned(command: Command, descriptors: Sequence[int]) -> int:
         try:
             return await asyncio.shield(starting)
         except asyncio.CancelledError:
-            await asyncio.wait({starting})
+            # However often it is cancelled: the thread uses descriptors that the caller closes.
+            while not starting.done():
+                with suppress(asyncio.CancelledError):
+                    await asyncio.wait({starting})
             if not starting.cancelled() and starting.exception() is None:
-                os.kill(starting.result(), signal.SIGKILL)
+                with suppress(ProcessLookupError, PermissionError):
+                    os.killpg(starting.result(), signal.SIGKILL)
                 os.waitpid(starting.result(), 0)  # noqa: ASYNC222 — just killed
             raise
     except ValueError as error:  # NUL bytes, text that has no bytes
