@@ -167,6 +167,19 @@ def test_the_agents_time_goes_on_after_a_wait() -> None:
     assert result.outcome is Outcome.TIMED_OUT
 
 
+def test_a_wait_that_begins_when_the_time_is_up_changes_nothing() -> None:
+    async def waits(context: Any) -> str:
+        try:
+            await asyncio.sleep(30)
+        finally:
+            with context.timer.waiting():  # as a second call under way would
+                await asyncio.sleep(0)
+        return "right"
+
+    result = run(FakeHarness(waits), limits=TimeLimits(run_s=0.01))
+    assert codes(result) == [IssueCode.AGENT_TIMED_OUT]
+
+
 def test_a_timeout_error_of_the_harness_itself_is_not_the_agents_time() -> None:
     result = run(FakeHarness(raising(TimeoutError("socket"))), limits=TimeLimits(run_s=60))
     assert codes(result) == [IssueCode.HARNESS_CRASHED]

@@ -49,9 +49,9 @@ class RunDeadline:
         self._left_s: float | None = None
 
     def pause(self) -> None:
-        """Take the deadline away."""
+        """Take the deadline away, unless it has passed."""
         at = self._scope.when()
-        if at is not None:
+        if at is not None and not self._scope.expired():
             self._left_s = max(0.0, at - asyncio.get_running_loop().time())
             self._scope.reschedule(None)
 
