@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from steelyard.config.resolution import Resolution
 from steelyard.config.resolve import resolve_orchestration
-from steelyard.engine.driver import Driver
 from steelyard.engine.events import LaunchResult, Observer
 from steelyard.engine.launch import launch, prepare
 from steelyard.results.files import NO_FAULTS, Faults
@@ -59,6 +57,3 @@ def run_all(
 
 def records(result: LaunchResult, index: int = 0) -> list[AttemptRecord]:
     return list(RunReader(result.requests[index].run_dir).records())
-
-
-DriverHook = Callable[[Driver], None]

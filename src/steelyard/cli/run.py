@@ -20,8 +20,6 @@ from steelyard.cli.options import (
 from steelyard.config.errors import BadInput, Problem
 from steelyard.config.layers import Override
 
-_POSITIONALS = 3
-
 
 class _Run(GroupedCommand):
     """Takes the optional value of `--reuse [RUN_ID]` without swallowing a positional."""

@@ -35,14 +35,15 @@ from steelyard.engine.spec import ExecutionResult, Executor, SavedWork
 from steelyard.engine.watch import Watch
 from steelyard.results.files import NO_FAULTS, Faults, StorageFailed
 from steelyard.results.journal import EventKind
+from steelyard.results.records_io import INLINE_LIMIT_BYTES
 from steelyard.results.syncer import Syncer
 
 log = logging.getLogger(__name__)
 
 _CARRIED_AT_ONCE: Final = 20
 _LOADED_AT_ONCE: Final = 4
-LARGE_ANSWER_CHARS: Final = 64 * 1024 // 4
-"""Above this an answer may take more than 64 KiB, so it lies beside the records."""
+LARGE_ANSWER_CHARS: Final = INLINE_LIMIT_BYTES // 4
+"""Above this an answer may be too large to stand in its record: a character takes up to 4 bytes."""
 
 
 class Driver:

@@ -76,7 +76,9 @@ class Journal:
         self._events = AppendFile(
             folder.files.events, WritePoint.EVENTS_APPENDED, WritePoint.EVENTS_SYNCED, faults
         )
-        # The order is the promise: a record is on the disk before any event written after it.
+        # The order is the promise: what a group's events tell of, its records already say. An
+        # event written while the group is being synced may be on the disk before its record;
+        # the only one for which that would matter, `finished`, waits for the records first.
         self._target = SyncTarget((self._attempts, self._events))
         self._seq = 0
         self._event_buffer: list[bytes] = []

@@ -146,10 +146,6 @@ class RunFiles:
         """Derived figures, for people."""
         return self.root / "summary.md"
 
-    def attempt_dir(self, task_id: str, attempt: int) -> Path:
-        """The folder of an attempt; made only when something is written into it."""
-        return self.root / attempt_folder(task_id, attempt)
-
 
 def attempt_folder(task_id: str, attempt: int) -> str:
     """The folder of an attempt, relative to the run directory."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from steelyard.components.issues import Issue, Outcome, Severity
+from steelyard.components.issues import Issue, Outcome
 from steelyard.components.values import NO_USAGE, Trust, Usage
 
 ATTEMPT_SCHEMA = "attempt/1"
@@ -59,8 +59,3 @@ class AttemptRecord:
     cluster: str | None = None
     reused_from: Mapping[str, Any] | None = None
     """`{run_id, path, cost_usd}` of the run that this result was taken from."""
-
-    @property
-    def is_fatal(self) -> bool:
-        """True where the attempt says nothing about the agent."""
-        return any(issue.severity is Severity.FATAL for issue in self.issues)

@@ -17,7 +17,6 @@ import h11
 from steelyard.models.mock.reply import Ending, Received, Reply, json_reply
 
 MAX_BODY_BYTES: Final = 32 * 1024 * 1024
-READ_LIMIT: Final = 256 * 1024
 
 
 class Connection(asyncio.Protocol):
