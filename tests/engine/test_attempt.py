@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from steelyard.components.benchmark import Evaluation, TaskLimits
+from steelyard.components.benchmark import (
+    EnvironmentNeeds,
+    Evaluation,
+    Task,
+    TaskInput,
+    TaskLimits,
+)
 from steelyard.components.environment import EnvironmentFault
 from steelyard.components.harness import HarnessResult
 from steelyard.components.issues import SEVERITY, AttemptFault, Issue, IssueCode, Outcome, Phase
@@ -370,3 +377,18 @@ def test_an_agents_environment_that_fails_to_close_costs_no_score_and_is_not_cal
     assert codes(result) == [IssueCode.CLEANUP_FAILED]
     assert result.issues[0].phase is Phase.CLEANUP
     assert watch.sessions == [("tok-a", "opened")]
+
+
+def test_a_task_that_asks_for_an_image_is_refused_where_there_are_none() -> None:
+    """Else it would be scored on whatever this machine has, and nobody would know."""
+
+    class Imaged(FakeBenchmark):
+        def task_input(self, task: Task, *, attempt: int, seed: int) -> TaskInput:
+            shown = super().task_input(task, attempt=attempt, seed=seed)
+            return replace(shown, needs=EnvironmentNeeds(image="python:3.12-slim"))
+
+    result = run(Imaged(needs=True))
+    assert codes(result) == [IssueCode.ENVIRONMENT_OPEN_FAILED]
+    assert result.request_fault is not None
+    assert "python:3.12-slim" in result.request_fault
+    assert run(Imaged()).outcome is Outcome.SCORED  # nothing runs anywhere, so nothing is missing

@@ -183,6 +183,9 @@ class Environment(ABC):
     id: ClassVar[str]
     is_local: ClassVar[bool] = True
     """Local providers are not paced by default; intents for remote ones are synced first."""
+    offers_images: ClassVar[bool] = False
+    """True where a session can run in the image that a task asks for. Where it cannot, the task is
+    refused, not run on whatever is there."""
     best_trust: ClassVar[Trust] = Trust.HOST
     """The most that its sessions can claim after a probe."""
     Params: ClassVar[type[BaseModel]] = NoParams

@@ -170,6 +170,13 @@ class Work:
         """Open a session whose token ends with `suffix`."""
         token = self.spec.token + suffix
         environment, needs = self.services.environment, self.input.needs
+        if needs.image is not None and not environment.offers_images:
+            raise AttemptFault(
+                IssueCode.ENVIRONMENT_OPEN_FAILED,
+                f"the task asks for the image {needs.image!r}, and {environment.id} runs programs "
+                "of this machine; name an environment with images, or take `environment.image` out",
+                request_fault=True,
+            )
         request = OpenRequest(
             token=token, resources=needs.resources, network=needs.network, image=needs.image
         )
