@@ -14,6 +14,7 @@ from steelyard.components.benchmark import MetricSpec, binary, scalar
 from steelyard.components.issues import Outcome
 from steelyard.results.records import AttemptRecord
 from steelyard.results.scores import NO_VARIANCE, NOTHING, TOO_FEW, scores
+from steelyard.results.scores import SKIPPED as SKIPPED_NOTE
 from steelyard.results.tallies import Tallier, metric_specs
 from steelyard.stats.intervals import wilson
 
@@ -115,6 +116,65 @@ def test_strategy_pass_counts_what_was_skipped_and_gives_no_mean() -> None:
     assert list(found) == ["pass@3"]
     assert found["pass@3"]["official"] == pytest.approx(2 / 3)
     assert found["pass@3"]["is_headline"]
+
+
+def stopped_early(
+    extra: MetricSpec, attempts: Sequence[Sequence[tuple[bool, float | bool] | Outcome]], k: int
+) -> dict[tuple[str, str], dict[str, Any]]:
+    """Score tasks under strategy `pass`: each attempt (primary, extra); by (metric, estimator)."""
+    tallier = Tallier([binary("correct"), extra])
+    for task, ended in enumerate(attempts):
+        for number, one in enumerate(ended, 1):
+            if isinstance(one, Outcome):
+                tallier.add(AttemptRecord(f"t{task}", number, one))
+                continue
+            values = {"correct": one[0], extra.name: one[1]}
+            tallier.add(AttemptRecord(f"t{task}", number, Outcome.SCORED, metrics=values))
+    tally = tallier.result(
+        primary="correct", plan={"k": k, "strategy": "pass"}, planned_attempts=len(attempts) * k
+    )
+    return {(score["metric"], score["estimator"]): score for score in scores(tally)}
+
+
+def test_a_mean_over_the_tasks_that_were_not_stopped_is_no_figure_at_all() -> None:
+    # Task 0 stopped at its success: a mean of task 1 alone would be a mean of what failed.
+    attempts = [[(True, 1.0), SKIPPED], [(False, 0.2), (False, 0.4)]]
+    found = stopped_early(scalar("score", bounds=(0.0, 1.0)), attempts, k=2)
+    assert found["correct", "pass@2"]["official"] == 0.5
+    score = found["score", "avg@2"]
+    assert (score["official"], score["reference"], score["failures_as_zero"]) == (None,) * 3
+    assert score["estimate"]["value"] is None
+    assert score["estimate"]["note"] == SKIPPED_NOTE
+    assert score["categories"] == {}
+    assert score["bounds"] == [pytest.approx(0.4), pytest.approx(0.65)]
+    assert (score["coverage"]["counted"], score["coverage"]["missing"]) == (3, 1)
+
+
+def test_a_mean_is_official_under_early_stop_where_nothing_was_skipped() -> None:
+    attempts = [[(False, 0.0), (True, 1.0)], [(False, 0.2), (False, 0.4)]]
+    score = stopped_early(scalar("score"), attempts, k=2)["score", "avg@2"]
+    assert score["official"] == pytest.approx(0.4)
+
+
+def test_a_success_of_the_primary_metric_is_none_of_another() -> None:
+    attempts = [[(True, False), SKIPPED], [(False, False), (False, True)]]
+    score = stopped_early(binary("tidy"), attempts, k=2)["tidy", "pass@2"]
+    assert (score["official"], score["reference"]) == (None, None)
+    assert score["estimate"]["note"] == SKIPPED_NOTE
+    assert score["bounds"] == [0.5, 1.0]
+    assert score["coverage"]["missing"] == 1
+
+
+def test_another_metric_is_decided_by_a_success_of_its_own() -> None:
+    attempts = [[(True, True), SKIPPED], [(False, False), (False, False)]]
+    found = stopped_early(binary("tidy"), attempts, k=2)
+    assert found["tidy", "pass@2"]["official"] == 0.5
+    assert {estimator for _, estimator in found} == {"pass@2"}
+
+
+def test_attempts_that_were_skipped_forbid_means_also_where_the_plan_is_lost() -> None:
+    found = run([[True, SKIPPED], [False, False]], k=2)  # says strategy avg
+    assert list(found) == ["pass@2"]
 
 
 def test_strategy_pass_without_early_stop_gives_all_three() -> None:
@@ -247,6 +307,17 @@ def test_categories_have_intervals_too() -> None:
     assert list(score["categories"]) == ["a", "b"]
     assert score["categories"]["b"]["value"] == 1.0
     assert score["categories"]["b"]["interval"] == pytest.approx(wilson(2, 2))
+
+
+def test_clusters_widen_the_error_within_a_category_too() -> None:
+    values = [[True], [True], [False], [False], [True], [True]]
+    clusters = ["a", "a", "b", "b", "c", "c"]
+    category = run(values, categories=["x"] * 6, clusters=clusters)["avg@1"]["categories"]["x"]
+    whole = run(values, clusters=clusters)["avg@1"]["estimate"]
+    assert category == whole
+    assert (category["clusters"], category["interval_method"]) == (3, "t")
+    alone = run(values, categories=["x"] * 6)["avg@1"]["categories"]["x"]
+    assert category["standard_error"] > alone["standard_error"]
 
 
 def test_metric_specs_that_are_malformed_are_left_out() -> None:

@@ -106,6 +106,41 @@ def test_an_interval_from_two_tasks_is_too_few_tasks(tmp_path: Path) -> None:
     assert score_rows(metrics)[0].interval == "too few tasks"
 
 
+def test_an_interval_from_two_clusters_is_too_few_clusters(tmp_path: Path) -> None:
+    names = ["a", "b", "c", "d", "e", "f"]
+    for clusters in (["x"] * 6, ["x", "x", "x", "y", "y", "y"]):
+        records = [
+            a_record(task, 1, metrics={"accuracy": task < "d"}, cluster=cluster)
+            for task, cluster in zip(names, clusters, strict=True)
+        ]
+        metrics = summarise(write_run(tmp_path / str(len({*clusters})), records, k=1).root)
+        assert score_rows(metrics)[0].interval == "too few clusters"
+
+
+def test_a_mean_that_skipped_attempts_forbid_says_so(tmp_path: Path) -> None:
+    info = DOCUMENT["benchmark_info"]
+    extra = {**info["metrics"][0], "name": "score", "kind": "scalar"}
+    document = {
+        **DOCUMENT,
+        "benchmark_info": {**info, "metrics": [*info["metrics"], extra]},
+        "plan": {"k": 2, "strategy": "pass"},
+    }
+    records = [
+        a_record("a", 1, metrics={"accuracy": True, "score": 1.0}),
+        a_record("a", 2, outcome=Outcome.SKIPPED_PASSED, metrics={}),
+        a_record("b", 1, metrics={"accuracy": False, "score": 0.25}),
+        a_record("b", 2, metrics={"accuracy": False, "score": 0.25}),
+    ]
+    metrics = write_summary(write_run(tmp_path, records, document=document).root)
+    assert metrics["is_official"]
+    assert [(row.value, row.interval, row.coverage) for row in score_rows(metrics)] == [
+        ("0.500", "too few tasks", "4/4 (100%)"),
+        ("–", "attempts skipped", "3/4 (75%)"),
+    ]
+    text = next(tmp_path.rglob("summary.md")).read_text()
+    assert "No value where attempts were skipped after a success" in text
+
+
 def test_the_chief_rows_are_those_of_the_primary_metric_and_one_of_each_other() -> None:
     names = ["main", "main", "main", "other", "other"]
     estimators = ["avg@2", "pass@2", "pass^2", "avg@2", "pass@2"]

@@ -18,6 +18,7 @@ LEVEL: Final = 0.95
 _DIGITS: Final = 12
 
 TOO_FEW: Final = "n too small for an interval"
+SKIPPED: Final = "attempts were skipped after a success"
 NO_VARIANCE: Final = "no interval: every task has the same value"
 NOTHING: Final = "nothing was scored"
 
@@ -50,7 +51,7 @@ class _Estimator:
     partial: Callable[[int, Any, int], float | None]
     """The same where some attempts are missing; None where they could still change it."""
     skipped_value: float | None
-    """Of a task whose later attempts were skipped; None where it cannot be told."""
+    """Of the primary metric at a task whose later attempts were skipped; None: cannot be told."""
 
 
 def _avg_partial(n: int, total: float, _k: int) -> float | None:
@@ -151,9 +152,10 @@ def _rounded(value: float | None) -> float | None:
 
 
 def _estimators(tally: RunTally, spec: MetricSpec) -> list[_Estimator]:
-    skips = tally.early_stop and tally.k > 1
-    found = [] if skips and spec.kind == "binary" else [_AVG]
-    if spec.kind == "binary" and spec.higher_is_better:
+    skips = tally.k > 1 and (tally.early_stop or any(tally.skipped))
+    has_pass = spec.kind == "binary" and spec.higher_is_better
+    found = [] if skips and has_pass else [_AVG]
+    if has_pass:
         found.append(_PASS)
         if tally.k > 1 and not skips:
             found.append(_HAT)
@@ -161,17 +163,27 @@ def _estimators(tally: RunTally, spec: MetricSpec) -> list[_Estimator]:
 
 
 def _score(tally: RunTally, index: int, spec: MetricSpec, estimator: _Estimator) -> dict[str, Any]:
-    missing = sum(tally.missing(index, task) for task in range(tally.seen_tasks))
+    missing = sum(_missing(tally, index, estimator, task) for task in range(tally.seen_tasks))
     missing += (tally.planned_tasks - tally.seen_tasks) * tally.k
     excluded = sum(tally.metrics[index].excluded)
     is_official = tally.is_official and missing == 0
-    values = _task_values(tally, index, estimator, is_official=is_official)
     binary_once = spec.kind == "binary" and tally.k == 1
-    found = _mean_over_tasks(values, is_one_binary_attempt=binary_once, bounds=spec.bounds)
+    is_selected = any(
+        skipped and _missing(tally, index, estimator, task)
+        for task, skipped in enumerate(tally.skipped)
+    )
+    if is_selected:
+        # The tasks with all their attempts are those that failed: a mean over them says nothing
+        # of the benchmark, not even as a reference.
+        values = _Values((), (), ())
+        found = _estimate(None, None, None, None, 0, 0, SKIPPED)
+    else:
+        values = _task_values(tally, index, estimator, is_official=is_official)
+        found = _mean_over_tasks(values, is_one_binary_attempt=binary_once, bounds=spec.bounds)
     counted = tally.planned_attempts - missing - excluded
     as_zero = (
         found["value"]
-        if missing == excluded == 0
+        if missing == excluded == 0 or is_selected
         else _filled(tally, index, estimator, 0.0, counts_excluded=True)
     )
     return {
@@ -191,6 +203,23 @@ def _score(tally: RunTally, index: int, spec: MetricSpec, estimator: _Estimator)
     }
 
 
+def _missing(tally: RunTally, index: int, estimator: _Estimator, task: int) -> int:
+    """How many attempts at a task have no value and are not decided without one.
+
+    What a task's first success made needless decides pass@k of the metric it was a success in,
+    the primary one, and of any other metric only where that has a success of its own.
+    """
+    missing = tally.missing(index, task)
+    skipped = tally.skipped[task]
+    return missing if _is_decided(tally, index, estimator, task) else missing + skipped
+
+
+def _is_decided(tally: RunTally, index: int, estimator: _Estimator, task: int) -> bool:
+    if not tally.skipped[task] or estimator.skipped_value is None:
+        return False
+    return tally.specs[index].name == tally.primary or tally.metrics[index].successes[task] > 0
+
+
 def _task_values(
     tally: RunTally, index: int, estimator: _Estimator, *, is_official: bool
 ) -> _Values:
@@ -204,7 +233,9 @@ def _task_values(
         # so it has none here and none in the bounds: else the value could lie outside of them.
         rule = estimator.of if is_official or column.excluded[task] else estimator.partial
         value = (
-            estimator.skipped_value if skipped else rule(column.counted[task], sums[task], tally.k)
+            estimator.skipped_value
+            if skipped and _is_decided(tally, index, estimator, task)
+            else rule(column.counted[task], sums[task], tally.k)
         )
         if value is not None:
             cluster = tally.clusters[task]
@@ -253,10 +284,14 @@ def _filled(
     each = int(value != 0) if estimator.takes_successes else value
     found = array("d")
     for task, skipped in enumerate(tally.skipped):
-        if skipped and estimator.skipped_value is not None:
+        if (
+            skipped
+            and estimator.skipped_value is not None
+            and _is_decided(tally, index, estimator, task)
+        ):
             found.append(estimator.skipped_value)
             continue
-        put_in = tally.missing(index, task)
+        put_in = _missing(tally, index, estimator, task)
         if counts_excluded:
             put_in += column.excluded[task]
         figure = estimator.of(column.counted[task] + put_in, sums[task] + put_in * each, k)

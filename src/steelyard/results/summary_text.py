@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from steelyard.config import printable
-from steelyard.results.scores import NO_VARIANCE, NOTHING, TOO_FEW
+from steelyard.results.scores import NO_VARIANCE, NOTHING, SKIPPED, TOO_FEW
 
 _NONE: Final = "–"
 _WHY_NONE: Final = {
-    TOO_FEW: "too few tasks",
     NO_VARIANCE: "all the same",
     NOTHING: "nothing scored",
+    SKIPPED: "attempts skipped",
 }
 _MARKS = re.compile(r"([\\`*_\[\]<>|#])")
 
@@ -159,7 +159,12 @@ def _scores(metrics: Mapping[str, Any]) -> str:
         "failures as zero",
         "worst, best",
     )
-    return _table(head, rows) if rows else "The benchmark's metrics are not known."
+    if not rows:
+        return "The benchmark's metrics are not known."
+    table = _table(head, rows)
+    if any(score["estimate"]["note"] == SKIPPED for score in metrics["scores"]):
+        table += f"\n\nNo value where {SKIPPED}: the tasks with all attempts are those that failed."
+    return table
 
 
 def _categories(metrics: Mapping[str, Any]) -> list[str]:
@@ -251,11 +256,15 @@ def _pair(pair: Sequence[float]) -> str:
 
 def _interval(estimate: Mapping[str, Any]) -> str:
     interval = estimate["interval"]
+    clusters, tasks = estimate["clusters"], estimate["tasks"]
+    is_few = clusters < TOO_FEW_CLUSTERS
+    too_few = "too few clusters" if is_few and clusters < tasks else "too few tasks"
     if interval is None:
-        return _WHY_NONE.get(str(estimate["note"]), str(estimate["note"] or _NONE))
-    says_nothing = list(interval) == [0.0, 1.0] or estimate["clusters"] < TOO_FEW_CLUSTERS
+        note = str(estimate["note"] or _NONE)
+        return too_few if note == TOO_FEW else _WHY_NONE.get(note, note)
+    says_nothing = is_few or list(interval) == [0.0, 1.0]
     if estimate["interval_method"] == "t" and says_nothing:
-        return "too few tasks"
+        return too_few
     return _pair(interval)
 
 
