@@ -239,3 +239,22 @@ def test_a_fault_of_the_driver_itself_ends_the_launch_with_its_ledger_closed(
     assert ended.counts[Outcome.NOT_STARTED] == 3
     assert ended.metrics is not None
     assert ended.metrics["usage"]["cost_usd"] is None
+
+
+def test_a_fault_while_taking_over_ends_the_launch_and_loses_no_source(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = run_all(tmp_path, request())
+
+    def breaks(*_: object) -> None:
+        raise RuntimeError("a bug")
+
+    monkeypatch.setattr("steelyard.engine.driver.taken_records", breaks)
+    (ended,) = run_all(tmp_path, request(runtime={"reuse": True})).requests
+    assert ended.outcome is RunOutcome.FAILED
+    assert "internal error: RuntimeError: a bug" in (ended.reason or "")
+    monkeypatch.undo()
+    third = run_all(tmp_path, request(runtime={"reuse": True}))
+    assert third.requests[0].metrics is not None
+    reused = third.requests[0].metrics["reused"]["runs"]
+    assert reused == {first.requests[0].run_dir.name: 5}

@@ -22,7 +22,7 @@ from steelyard.config.errors import SteelyardError
 from steelyard.config.redaction import Redactor
 from steelyard.config.secrets import SecretStore
 from steelyard.engine.admission import Admission, Start
-from steelyard.engine.carry_over import CarryOver, saved_work, taken_records
+from steelyard.engine.carry_over import CarryOver, taken_records
 from steelyard.engine.events import LaunchResult, Observer, RequestResult, RunOutcome
 from steelyard.engine.finish import finish_run
 from steelyard.engine.loading import in_daemon
@@ -31,19 +31,16 @@ from steelyard.engine.outcomes import EXIT_STATUS, orchestration_outcome
 from steelyard.engine.plan import Plan
 from steelyard.engine.run_log import current_run, run_logs
 from steelyard.engine.run_state import Flight, RunState, Stop
-from steelyard.engine.spec import ExecutionResult, Executor, SavedWork
+from steelyard.engine.spec import ExecutionResult, Executor
 from steelyard.engine.watch import Watch
 from steelyard.results.files import NO_FAULTS, Faults, StorageFailed
 from steelyard.results.journal import EventKind
-from steelyard.results.records_io import INLINE_LIMIT_BYTES
 from steelyard.results.syncer import Syncer
 
 log = logging.getLogger(__name__)
 
 _CARRIED_AT_ONCE: Final = 20
 _LOADED_AT_ONCE: Final = 4
-LARGE_ANSWER_CHARS: Final = INLINE_LIMIT_BYTES // 4
-"""Above this an answer may be too large to stand in its record: a character takes up to 4 bytes."""
 
 
 class Driver:
@@ -243,11 +240,7 @@ class Driver:
         )
         self._dispatch()
         if carry is not None:
-            try:
-                await self._carry_over(run, run.tasks, carry)
-            except Exception as error:
-                log.exception("taking over from an earlier run failed")
-                self._stop_broken(error)
+            await self._carry_over(run, run.tasks, carry)
         run.is_loaded = True
         if run.journal.failure is not None:
             self._on_storage_failure(index)
@@ -267,6 +260,10 @@ class Driver:
                     await asyncio.sleep(0)
         except StorageFailed as error:
             run.journal.fail(error)
+        except Exception as error:
+            log.exception("taking over from an earlier run failed")
+            self._stop_broken(error)
+            return
         for task, attempt in carry.skipped:
             run.keep(task, run.skipped(task, attempt, Outcome.SKIPPED_PASSED))
         run.journal.event(EventKind.CARRIED, attempts=len(carry.taken))
@@ -335,7 +332,7 @@ class Driver:
         run.flights[token] = flight
         self._by_token[token] = run
         try:
-            saved = self._saved_work(run, flight)
+            saved = run.saved_work(flight)
             run.write_intent(start, token)
             if not run.plan.provider_is_local:
                 await run.journal.synced()
@@ -352,25 +349,12 @@ class Driver:
             del run.flights[token], self._by_token[token]
         self._conclude(run, flight, result)
 
-    def _saved_work(self, run: RunState, flight: Flight) -> SavedWork | None:
-        """The work of an earlier run that this execution only scores; None mostly."""
-        carry, key = run.carry, (flight.start.task, flight.start.attempt)
-        if carry is None or run.tasks is None or key not in carry.rescored:
-            return None
-        found = saved_work(run.plan, run.tasks, carry, key, run.folder, self._faults)
-        if found is None:
-            return None
-        flight.saved, work = found
-        return work
-
     def _conclude(self, run: RunState, flight: Flight, result: ExecutionResult) -> None:
         """Record a finished execution and free what it held, its record not yet synced."""
         start = flight.start
         answer_file = trajectory = None
         try:
-            is_large = result.answer is not None and len(result.answer) > LARGE_ANSWER_CHARS
-            if is_large and flight.saved is None:
-                answer_file = run.keep_large_answer(start, result.answer or "")
+            answer_file = run.keep_large_answer(flight, result.answer)
             if result.steps:
                 trajectory = run.keep_trajectory(flight, result)
         except StorageFailed as error:
@@ -426,9 +410,8 @@ class Driver:
         # What an earlier run has finished is taken over whole, even where all must stop: the next
         # reuse looks at this run first.
         is_ready = run.is_loaded or (run.stop is not None and run.tasks is None)
-        if run.ended or run.flights or not is_ready:
-            return
-        if self._admission.pending(index) or self._admission.running(index):
+        is_busy = run.flights or self._admission.pending(index) or self._admission.running(index)
+        if run.ended or is_busy or not is_ready:
             return
         run.ended = True
         run.ended_s = self._clock.monotonic()

@@ -7,14 +7,14 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Final
 
 from steelyard.components.benchmark import Task
 from steelyard.components.clock import Clock, utc_text
 from steelyard.components.issues import Issue, IssueCode, Outcome, Phase, Severity
 from steelyard.components.values import NO_USAGE, Usage
 from steelyard.engine.admission import Start
-from steelyard.engine.carry_over import CarryOver
+from steelyard.engine.carry_over import CarryOver, saved_work
 from steelyard.engine.events import Progress, RunOutcome
 from steelyard.engine.request_plan import RequestPlan
 from steelyard.engine.spec import ExecutionResult, ExecutionSpec, SavedWork
@@ -23,10 +23,14 @@ from steelyard.results.journal import EventKind, Journal
 from steelyard.results.layout import attempt_folder
 from steelyard.results.progress_file import ProgressFile
 from steelyard.results.records import AttemptRecord, Timing
+from steelyard.results.records_io import INLINE_LIMIT_BYTES
 from steelyard.results.run_folder import RunFolder
 from steelyard.results.trajectory import atif_document, write_trajectory
 
 log = logging.getLogger(__name__)
+
+LARGE_ANSWER_CHARS: Final = INLINE_LIMIT_BYTES // 4
+"""Above this an answer may be too large for its record: a character takes up to 4 bytes."""
 
 
 @dataclass(slots=True)
@@ -125,6 +129,21 @@ class RunState:
             seed=start.attempt,
             saved=saved,
         )
+
+    def saved_work(self, flight: Flight) -> SavedWork | None:
+        """Read the work of an earlier run that an execution only scores; None mostly.
+
+        Raises:
+            StorageFailed: what lies beside its record could not be copied.
+        """
+        carry, key = self.carry, (flight.start.task, flight.start.attempt)
+        if carry is None or self.tasks is None or key not in carry.rescored:
+            return None
+        found = saved_work(self.plan, self.tasks, carry, key, self.folder, self.faults)
+        if found is None:
+            return None
+        flight.saved, work = found
+        return work
 
     def log_issues(self, record: AttemptRecord) -> None:
         """Put what went wrong in an attempt into the log; `cause` is the same for all it met."""
@@ -289,12 +308,15 @@ class RunState:
             self.folder.root, folder, document, redact=self.redact, faults=self.faults
         )
 
-    def keep_large_answer(self, start: Start, answer: str) -> str:
-        """Write an answer beside the records; return its path for the record.
+    def keep_large_answer(self, flight: Flight, answer: str | None) -> str | None:
+        """Write an answer beside the records, return its path; None where the record holds it.
 
         Raises:
             StorageFailed: it could not be written.
         """
+        start = flight.start
+        if answer is None or len(answer) <= LARGE_ANSWER_CHARS or flight.saved is not None:
+            return None
         assert self.tasks is not None  # noqa: S101 — attempts start after loading
         data = answer.encode("utf-8", "replace")
         if self.redact is not None:
