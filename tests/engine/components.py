@@ -108,6 +108,8 @@ class ScriptParams(BaseModel):
     ledger: str | None = None
     """A file that gets a line for each time the agent runs."""
     steps: bool = False
+    execs: str | None = None
+    """A command line that is run in the agent's session."""
 
 
 class Scripted(Harness):
@@ -123,6 +125,8 @@ class Scripted(Harness):
         if script.ledger:
             with Path(script.ledger).open("a") as file:
                 file.write(f"{context.task_id} {context.attempt}\n")
+        if script.execs:
+            await (await context.session()).exec(script.execs.split())
         if script.opens:
             await context.session()
         if script.steps:

@@ -21,7 +21,8 @@ from steelyard.engine.services import EndpointPool, Maker
 from steelyard.engine.spec import ComponentSpec, ExecutionResult, ExecutionSpec, RequestSpec
 from steelyard.engine.spec_json import result_from_bytes, spec_to_bytes
 from steelyard.testing.endpoint import MockEndpoint
-from tests.engine.fakes import Watch
+from tests.engine.fakes import FakeHarness, Watch, services
+from tests.engine.fakes import spec as fake_spec
 
 pytestmark = pytest.mark.integration
 
@@ -115,3 +116,21 @@ def test_bytes_that_are_no_spec_are_refused_with_status_two() -> None:
     assert done.returncode == 2
     assert b"execution-spec/1" in done.stderr
     assert b"Traceback" not in done.stderr
+
+
+def test_a_component_that_does_not_close_does_not_hold_up_the_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("steelyard.engine.executor.CLOSE_S", 0.05)
+
+    class Holding(FakeHarness):
+        async def close(self) -> None:
+            await asyncio.sleep(60)
+
+    async def main() -> None:
+        executor = InProcessExecutor(maker(SecretStore({})))
+        executor.adopt(fake_spec().request, services(None, Holding()))
+        async with asyncio.timeout(10):
+            await executor.close()
+
+    asyncio.run(main())

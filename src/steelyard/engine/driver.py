@@ -23,6 +23,7 @@ from steelyard.config.redaction import Redactor
 from steelyard.config.secrets import SecretStore
 from steelyard.engine.admission import Admission, Start
 from steelyard.engine.carry_over import CarryOver, taken_records
+from steelyard.engine.dead_runs import report_leftovers
 from steelyard.engine.events import LaunchResult, Observer, RequestResult, RunOutcome
 from steelyard.engine.finish import finish_run
 from steelyard.engine.loading import in_daemon
@@ -122,8 +123,10 @@ class Driver:
                     self._group.create_task(self._watch.tick_on(self._runs)),
                     self._group.create_task(self._watch.measure_lag()),
                 )
-                for index in range(len(self._runs)):
+                for index, run in enumerate(self._runs):
                     self._loading[index] = self._group.create_task(self._load(index))
+                    looking = report_leftovers(run.plan, run.folder.run_id, self._observer.notice)
+                    self._group.create_task(looking)
         finally:
             for timer in (*timers, self._wake):
                 if timer is not None:
@@ -179,7 +182,8 @@ class Driver:
         for index in range(len(self._runs)):
             self._stop_run(index, stop)
         # A session's own clean-up is bounded by the same grace; this is for what ignores it.
-        self._loop.call_later(self._plan.cleanup_grace_s + 1.0, self._abandon)
+        if self._plan.cleanup_grace_s:  # 0 is no limit
+            self._loop.call_later(self._plan.cleanup_grace_s + 1.0, self._abandon)
 
     def _stop_run(self, index: int, stop: Stop) -> None:
         """Start nothing more of a request and end what is under way."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 
 from steelyard.engine.attempt import execute
@@ -9,6 +10,9 @@ from steelyard.engine.services import Maker, Services
 from steelyard.engine.spec import ExecutionObserver, ExecutionResult, ExecutionSpec, RequestSpec
 
 log = logging.getLogger(__name__)
+
+CLOSE_S = 30.0
+"""How long a component may take to let go of what it holds at the end of a launch."""
 
 
 class InProcessExecutor:
@@ -36,7 +40,8 @@ class InProcessExecutor:
         for _, services in held:
             for component in (services.harness, services.environment):
                 try:
-                    await component.close()
+                    async with asyncio.timeout(CLOSE_S):
+                        await component.close()
                 except Exception:
                     log.exception("closing %s failed", type(component).__name__)
         await self._maker.endpoints.close()

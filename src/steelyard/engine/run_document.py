@@ -30,6 +30,8 @@ def run_document(
     prices: Mapping[str, Any],
 ) -> dict[str, Any]:
     """Give the contents of `run.json`, all but what the folder itself adds."""
+    from steelyard.models.prices import price_table_version  # planning must not import it
+
     return {
         "name": request.name,
         "request": sealed_json(request.model_dump(mode="python")),
@@ -57,6 +59,7 @@ def run_document(
             "platform": f"{sys.platform} {platform.machine()}",
             "packages": dict(_package_versions()),
             "project_commit": git_commit(project_dir),
+            "price_table": price_table_version(),
             "prices": dict(prices),
         },
     }
