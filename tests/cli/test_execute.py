@@ -165,6 +165,57 @@ def test_what_did_not_complete_can_be_continued(outcome: RunOutcome) -> None:
     assert lines[-1] == "continue: the same command with --reuse"
 
 
+REFUSED = {"severity": "FATAL", "code": "model_endpoint_rejected", "count": 1}
+CRASHED = {"severity": "FATAL", "code": "scorer_crashed", "count": 1}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"planned": 0, "counts": {}, "metrics": None},
+        {"counts": {Outcome.FAILED_FATAL: 1, Outcome.NOT_STARTED: 17}},
+        {"counts": {Outcome.FAILED_FATAL: 1, Outcome.CANCELLED: 17}},
+        {
+            "planned": 1,
+            "counts": {Outcome.FAILED_FATAL: 1},
+            "metrics": metrics([]) | {"issues": [REFUSED]},
+        },
+    ],
+    ids=["no tasks", "refused at once", "refused while others ran", "its only attempt refused"],
+)
+def test_what_was_refused_before_any_success_has_nothing_to_continue(
+    changes: dict[str, Any],
+) -> None:
+    refused = request(outcome=RunOutcome.FAILED, reason="refused", **changes)
+    lines = report_lines(LaunchResult(RunOutcome.FAILED, 1, (refused,), 1.0))
+    assert lines[-1] == "failed in 1.0 s"
+    beside = request("second", outcome=RunOutcome.CANCELLED)
+    lines = report_lines(LaunchResult(RunOutcome.CANCELLED, 130, (refused, beside), 1.0))
+    assert lines[-1] == "continue: the same command with --reuse"
+
+
+def test_a_scorer_that_always_crashed_leaves_answers_to_score_again() -> None:
+    crashed = request(
+        outcome=RunOutcome.FAILED,
+        counts={Outcome.FAILED_FATAL: 18},
+        metrics=metrics(two_validators()) | {"issues": [REFUSED, CRASHED]},
+    )
+    lines = report_lines(LaunchResult(RunOutcome.FAILED, 1, (crashed,), 1.0))
+    assert lines[-1] == "continue: the same command with --reuse"
+
+
+def test_attempts_that_were_scored_again_are_told_from_those_taken_whole() -> None:
+    figures = metrics(two_validators(), **{"20260731_000000": 4})
+    figures["reused"]["rescored"] = 3
+    text = " ".join(
+        line.strip()
+        for line in report_lines(
+            LaunchResult(RunOutcome.COMPLETED, 0, (request(metrics=figures),), 1.0)
+        )
+    )
+    assert "of these 4 reused (3 scored again) from 20260731_000000" in text
+
+
 def test_with_one_attempt_a_metric_has_one_row() -> None:
     once = [
         score("correct", "avg@1", 0.5, is_headline=True),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from steelyard.results.lock import (
     network_file_system,
     read_owner,
 )
+from tests.results.workload import a_run
 
 HOLDER = """
 import sys
@@ -87,3 +89,66 @@ def test_a_damaged_lock_file_names_nobody(content: bytes, tmp_path: Path) -> Non
 
 def test_a_local_folder_is_not_called_a_network_file_system(tmp_path: Path) -> None:
     assert network_file_system(tmp_path) is None
+
+
+class _FakeLibc:
+    """A `statfs` that says what it is told, of every folder."""
+
+    def __init__(self, magic: int, status: int = 0) -> None:
+        self._magic = magic
+        self._status = status
+
+    def statfs(self, _folder: bytes, buffer: ctypes.Array[ctypes.c_char]) -> int:
+        # As the kernel does: a signed long, the high half of which is not of the number.
+        buffer[:8] = self._magic.to_bytes(8, "little")
+        return self._status
+
+
+def _statfs_says(monkeypatch: pytest.MonkeyPatch, magic: int, status: int = 0) -> None:
+    monkeypatch.setattr(ctypes, "CDLL", lambda *_, **__: _FakeLibc(magic, status))
+
+
+@pytest.mark.parametrize(
+    ("magic", "name"),
+    [
+        (0x6969, "NFS"),
+        (0x517B, "SMB"),
+        (0xFE534D42, "SMB2"),
+        (0xFFFFFFFFFE534D42, "SMB2"),  # the same, sign-extended
+        (0xFF534D42, "CIFS"),
+        (0x01021997, "9P"),
+        (0x00C36400, "Ceph"),
+        (0x0BD00BD0, "Lustre"),
+        (0x47504653, "GPFS"),
+        (0x5346414F, "AFS"),
+        (0x73757245, "Coda"),
+        (0xEF53, None),  # ext4
+        (0x01021994, None),  # tmpfs
+        (0x794C7630, None),  # overlayfs
+    ],
+)
+def test_network_file_systems_are_known_by_the_kernels_numbers(
+    magic: int, name: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _statfs_says(monkeypatch, magic)
+    assert network_file_system(tmp_path) == name
+
+
+def test_a_folder_that_cannot_be_asked_is_called_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _statfs_says(monkeypatch, 0x6969, status=-1)
+    assert network_file_system(tmp_path) is None
+
+
+def test_a_new_run_on_a_network_file_system_warns(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _statfs_says(monkeypatch, 0x6969)
+    folder = a_run(tmp_path, "far")
+    folder.lock.release()
+    assert folder.warnings == (f"{folder.root} lies on NFS: locks and syncs may not hold there",)
+    monkeypatch.undo()
+    near = a_run(tmp_path, "near")
+    near.lock.release()
+    assert near.warnings == ()

@@ -14,6 +14,7 @@ from steelyard.components.issues import IssueCode, Outcome
 from steelyard.components.values import Usage
 from steelyard.config.errors import SteelyardError
 from steelyard.results.layout import RunFiles
+from steelyard.results.records import Timing
 from steelyard.results.summary import rebuild, summarise, write_summary
 from steelyard.results.summary_text import chief_rows, score_rows
 from tests.results.workload import DOCUMENT, FixedClock, a_record, an_issue
@@ -115,6 +116,19 @@ def test_an_interval_from_two_clusters_is_too_few_clusters(tmp_path: Path) -> No
         ]
         metrics = summarise(write_run(tmp_path / str(len({*clusters})), records, k=1).root)
         assert score_rows(metrics)[0].interval == "too few clusters"
+
+
+def test_what_was_scored_again_is_told_from_what_was_taken_whole(tmp_path: Path) -> None:
+    origin = {"run_id": "20260801_000000", "path": "elsewhere", "cost_usd": 0.0}
+    records = [
+        a_record("a", 1, reused_from=origin, timing=Timing(started_at="2026-08-01T00:00:00.000Z")),
+        a_record("a", 2, reused_from=origin, timing=Timing(started_at="2026-08-07T00:00:00.000Z")),
+        a_record("b", 1, reused_from=origin, timing=Timing()),
+    ]
+    metrics = write_summary(write_run(tmp_path, records).root)
+    assert (metrics["reused"]["attempts"], metrics["reused"]["rescored"]) == (3, 1)
+    text = next(tmp_path.rglob("summary.md")).read_text()
+    assert "reused attempts: 3 (3 of 20260801\\_000000), 1 of them scored again" in text
 
 
 def test_a_mean_that_skipped_attempts_forbid_says_so(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
 from steelyard.cli.output import table_lines
-from steelyard.components.issues import Outcome
+from steelyard.components.issues import COUNTED, IssueCode, Outcome, Severity
 from steelyard.config import printable
 from steelyard.engine.events import LaunchResult, RequestResult, RunOutcome
 from steelyard.results.summary_text import ScoreRow, chief_rows
@@ -16,6 +16,10 @@ WIDTH: Final = 80
 HEADLINE_MARK: Final = "> "
 _INDENT: Final = "  "
 _MIN_NAME: Final = 12
+_REFUSALS: Final = frozenset(
+    {IssueCode.MODEL_ENDPOINT_REJECTED.value, IssueCode.CONFIGURATION.value}
+)
+"""With these alone the same command would be refused in the same way."""
 
 
 def report_lines(result: LaunchResult, *, without_reason: Collection[str] = ()) -> list[str]:
@@ -43,9 +47,26 @@ def report_lines(result: LaunchResult, *, without_reason: Collection[str] = ()) 
     if len(result.requests) > 1:
         found += ["", *_side_by_side(result.requests)]
     found += ["", f"{result.outcome} in {result.elapsed_s:.1f} s"]
-    if result.outcome is not RunOutcome.COMPLETED:
+    if any(map(_can_continue, result.requests)):
         found.append("continue: the same command with --reuse")
     return found
+
+
+def _can_continue(request: RequestResult) -> bool:
+    """True where the same command with --reuse would find something, or get further."""
+    if request.outcome is RunOutcome.COMPLETED:
+        return False
+    if request.outcome is not RunOutcome.FAILED:
+        return True
+    if any(request.counts.get(outcome) for outcome in COUNTED):
+        return True
+    # Stopped before anything counted: its tasks did not load, or every call was refused.
+    stopped = request.counts.get(Outcome.NOT_STARTED) or request.counts.get(Outcome.CANCELLED)
+    if not request.planned or stopped:
+        return False
+    issues = (request.metrics or {}).get("issues") or ()
+    fatal = {issue["code"] for issue in issues if issue["severity"] == Severity.FATAL}
+    return not fatal or not fatal <= _REFUSALS
 
 
 def score_lines(metrics: Mapping[str, Any]) -> list[str]:
@@ -108,7 +129,11 @@ def _attempts(request: RequestResult) -> str:
         f"{count} from {run}" if len(reused["runs"]) > 1 else f"from {run}"
         for run, count in (reused.get("runs") or {}).items()
     )
-    return f"{text}; of these {reused['attempts']} reused {runs}" if runs else text
+    if not runs:
+        return text
+    rescored = reused.get("rescored") or 0
+    how = f" ({rescored} scored again)" if rescored else ""
+    return f"{text}; of these {reused['attempts']} reused{how} {runs}"
 
 
 def _side_by_side(requests: Sequence[RequestResult]) -> list[str]:

@@ -41,7 +41,7 @@ def summarise(root: Path) -> dict[str, Any]:
     reader = RunReader(root)
     info = part(reader.document, "benchmark_info")
     tallier = Tallier(metric_specs(info))
-    totals = _Totals()
+    totals = _Totals(str(reader.document.get("created_at") or ""))
     for record in reader.records():
         tallier.add(record)
         totals.add(record)
@@ -120,11 +120,15 @@ def rebuild(root: Path) -> dict[str, Any]:
 class _Totals:
     """Sums over all records."""
 
+    created_at: str
+    """When the run began; empty where it does not say."""
     all_usage: Usage = NO_USAGE
     reused_usage: Usage = NO_USAGE
     known_cost_usd: float = 0.0
     unpriced: int = 0
     reused_attempts: int = 0
+    rescored: int = 0
+    """Among them: the agent's work is an earlier run's, the score is of this one."""
     reused_from: Counter[str] = field(default_factory=Counter)
     issues: Counter[tuple[str, str]] = field(default_factory=Counter)
     trust: Counter[str] = field(default_factory=Counter)
@@ -147,6 +151,10 @@ class _Totals:
             self.reused_usage += record.usage
             self.reused_attempts += 1
             self.reused_from[str(record.reused_from.get("run_id"))] += 1
+            # What is taken whole keeps its times, and those are of before this run.
+            self.rescored += bool(
+                self.created_at and (record.timing.started_at or "") >= self.created_at
+            )
             return
         self.executions += record.executions
         if record.executions and record.outcome is not Outcome.CANCELLED:
@@ -163,6 +171,7 @@ class _Totals:
             },
             "reused": {
                 "attempts": self.reused_attempts,
+                "rescored": self.rescored,
                 "runs": dict(sorted(self.reused_from.items())),
                 "usage": self.reused_usage.as_json(),
             },

@@ -128,7 +128,8 @@ def _facts(metrics: Mapping[str, Any]) -> str:
     reused = metrics["reused"]
     if reused["attempts"]:
         runs = ", ".join(f"{count} of {_text(run)}" for run, count in reused["runs"].items())
-        lines.append(f"- reused attempts: {reused['attempts']} ({runs})")
+        again = f", {reused['rescored']} of them scored again" if reused["rescored"] else ""
+        lines.append(f"- reused attempts: {reused['attempts']} ({runs}){again}")
     if metrics["trust"]:
         words = ", ".join(f"{_text(k)} {v}" for k, v in metrics["trust"].items())
         lines.append(f"- trust: {words}")
