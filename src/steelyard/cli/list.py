@@ -72,6 +72,7 @@ def _as_json(listings: Sequence[Listing]) -> list[dict[str, Any]]:
             "summary": listing.summary,
             "origin": listing.origin,
             "extra": listing.extra,
+            "problem": listing.problem,
         }
         for listing in listings
     ]
@@ -79,8 +80,12 @@ def _as_json(listings: Sequence[Listing]) -> list[dict[str, Any]]:
 
 def _print_listings(listings: Sequence[Listing], indent: str = "") -> None:
     rows = [
-        (one.id, ", ".join(one.aliases), one.summary, one.origin, one.extra or "")
+        (one.id, ", ".join(one.aliases), one.summary, _from(one), one.extra or "")
         for one in listings
     ]
     for line in table_lines(("id", "aliases", "what", "from", "extra"), rows):
         say(indent + line)
+
+
+def _from(listing: Listing) -> str:
+    return f"{listing.origin} ({listing.problem})" if listing.problem else listing.origin

@@ -108,6 +108,8 @@ class Listing:
     """`built-in`, or the distribution that brings it."""
     aliases: tuple[str, ...] = ()
     extra: str | None = None
+    problem: str | None = None
+    """Why a use of the id is refused: something else has it too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,12 +133,35 @@ def _origin(point: EntryPoint) -> str:
 
 def list_components(kind: Kind) -> list[Listing]:
     """List the known components of a kind, built-ins first; imports none of them."""
-    listings = [
-        Listing(name, entry.summary, "built-in", entry.aliases, entry.extra)
+    points = _plugins(kind)
+    built_in = [
+        Listing(
+            name,
+            entry.summary,
+            "built-in",
+            entry.aliases,
+            entry.extra,
+            _clash([_origin(point) for point in points if point.name == name]),
+        )
         for name, entry in BUILTINS[kind].items()
     ]
-    listings += [Listing(point.name, point.value, _origin(point)) for point in _plugins(kind)]
-    return listings
+    return built_in + [
+        Listing(
+            point.name,
+            point.value,
+            _origin(point),
+            problem=_clash(
+                ["steelyard"] * (point.name in BUILTINS[kind])
+                + [_origin(one) for one in points if one.name == point.name and one is not point]
+            ),
+        )
+        for point in points
+    ]
+
+
+def _clash(others: list[str]) -> str | None:
+    """Say why `find` refuses an id; None where nobody else declares it."""
+    return f"refused: also declared by {' and '.join(others)}" if others else None
 
 
 def canonical_id(kind: Kind, name: str) -> str:

@@ -102,6 +102,9 @@ class Driver:
             raise
         self._open_runs = len(self._runs)
         for index, run in enumerate(self._runs):
+            for warning in run.folder.warnings:
+                run.journal.event(EventKind.WARNING, message=warning)
+                self._observer.notice(run.name, warning)
             self._admission.open_request(
                 index,
                 provider=run.plan.spec.environment.id,
