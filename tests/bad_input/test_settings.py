@@ -155,6 +155,38 @@ def test_problems_of_several_requests_come_at_once_in_order(project: Path) -> No
     assert_refused(project, "launch", "o.yaml", said=["8 problems; nothing was created"])
 
 
+def test_what_settings_show_and_what_planning_finds_is_one_list(project: Path) -> None:
+    (project / "o.yaml").write_text(
+        HEAD
+        + "  - name: a\n"
+        + "    benchmark: {id: ./pkk}\n"
+        + "    execution: {attempts: {k: 0}}\n"
+        + "  - name: b\n"
+        + "    benchmark: {id: humaneval, bogus: 1}\n"
+        + "    harness: {id: oracle, bogus2: 1}\n"
+        + "    environment: {id: sandbox, bogus3: 1}\n"
+        + "    model: {id: x}\n"
+    )
+    said = [
+        "o.yaml:7:21 requests[0].benchmark.id: there is no pack at ./pkk",
+        "o.yaml:8:31 requests[0].execution.attempts.k: found 0",
+        "o.yaml:10:32 requests[1].benchmark.bogus: unknown field",
+        "o.yaml:11:27 requests[1].harness.bogus2: unknown field",
+        "o.yaml:12:32 requests[1].environment.bogus3: unknown field",
+        "o.yaml:13:17 requests[1].model.id: the harness oracle calls no model",
+        "6 problems; nothing was created",
+    ]
+    assert_refused(project, "launch", "o.yaml", said=said)
+
+
+def test_options_of_a_run_are_judged_by_the_plan_too(project: Path) -> None:
+    assert_refused(
+        project, "run", "./p", "oracle", "x", "--k", "0", "-P", "harness.zork=1",
+        said=["--k: found 0", "MODEL: the harness oracle calls no model", "unknown field 'zork'",
+              "3 problems"],
+    )  # fmt: skip
+
+
 RUN = ("run", "./p", "oracle", "none")
 OPTIONS: dict[str, tuple[Sequence[str], Sequence[str]]] = {
     "unknown harness": (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -17,7 +17,7 @@ from steelyard.cli.output import (
 from steelyard.cli.streams import redact_with
 from steelyard.config.errors import Problem
 from steelyard.config.redaction import REDACTED, Redactor, redact_tree, shown_ref
-from steelyard.config.resolve import Resolution
+from steelyard.config.resolve import InvalidSettings, Resolution
 from steelyard.config.schema.request import ModelSettings, Request
 from steelyard.config.secret_names import shown_url
 from steelyard.config.secrets import SecretRef, SecretStore
@@ -25,6 +25,20 @@ from steelyard.config.secrets import SecretRef, SecretStore
 if TYPE_CHECKING:
     from steelyard.engine.plan import Plan
     from steelyard.engine.request_plan import RequestPlan
+
+
+def resolved(resolve: Callable[[], Resolution]) -> Resolution:
+    """Resolve settings; where they are wrong, say in the same error what a plan finds wrong.
+
+    Raises:
+        InvalidSettings: all that is wrong, at once.
+    """
+    try:
+        return resolve()
+    except InvalidSettings as error:
+        from steelyard.engine.every_problem import with_plan_problems
+
+        raise with_plan_problems(error) from error
 
 
 def finish(resolution: Resolution, *, dry_run: bool, as_json: bool) -> int:

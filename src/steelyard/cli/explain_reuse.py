@@ -39,6 +39,7 @@ def explain_reuse(
 
     RUN is a run directory, or a folder of runs, whose newest is taken.
     """
+    from steelyard.cli.dry_run import resolved
     from steelyard.cli.run_argument import run_root
     from steelyard.cli.streams import redact_with
     from steelyard.components.known import REGISTRY
@@ -46,7 +47,9 @@ def explain_reuse(
     from steelyard.config.resolve import resolve_orchestration
     from steelyard.engine.explain import explain
 
-    resolution = resolve_orchestration(file, config_files=config_files, components=REGISTRY)
+    resolution = resolved(
+        lambda: resolve_orchestration(file, config_files=config_files, components=REGISTRY)
+    )
     redactor = Redactor(resolution.secrets, secret_env=resolution.orchestration.runtime.secret_env)
     redact_with(redactor.text)
     found = redactor.tree(explain(run_root(run_dir), resolution, request))

@@ -49,7 +49,7 @@ def launch(
 
     The controls here are shared by all requests; what differs stands in the file.
     """
-    from steelyard.cli.dry_run import finish
+    from steelyard.cli.dry_run import finish, resolved
     from steelyard.components.known import REGISTRY
     from steelyard.config.resolve import resolve_orchestration
 
@@ -57,8 +57,10 @@ def launch(
     overrides = overrides_of(SHARED, given)
     if reuse:
         overrides.append(Override(("runtime", "reuse"), True, "--reuse"))
-    resolution = resolve_orchestration(
-        file, config_files=config_files, overrides=overrides, components=REGISTRY
+    resolution = resolved(
+        lambda: resolve_orchestration(
+            file, config_files=config_files, overrides=overrides, components=REGISTRY
+        )
     )
     return finish(resolution, dry_run=dry_run, as_json=as_json)
 

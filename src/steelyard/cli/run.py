@@ -82,7 +82,7 @@ def run(
     BENCHMARK is an id or the path of a pack (./folder); a harness that calls no model takes the
     model `none`.
     """
-    from steelyard.cli.dry_run import finish
+    from steelyard.cli.dry_run import finish, resolved
     from steelyard.components.known import REGISTRY
     from steelyard.config.resolve import resolve_run
 
@@ -105,12 +105,14 @@ def run(
         overrides.append(
             Override(("runtime", "reuse_run_id"), reuse_run_id, "--reuse", is_text=True)
         )
-    resolution = resolve_run(
-        benchmark,
-        harness,
-        model,
-        config_files=config_files,
-        overrides=overrides,
-        components=REGISTRY,
+    resolution = resolved(
+        lambda: resolve_run(
+            benchmark,
+            harness,
+            model,
+            config_files=config_files,
+            overrides=overrides,
+            components=REGISTRY,
+        )
     )
     return finish(resolution, dry_run=dry_run, as_json=as_json)

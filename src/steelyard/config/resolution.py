@@ -44,6 +44,8 @@ class Resolution:
     warnings: tuple[Problem, ...]
     base_dir: Path
     """What relative component paths start from: the orchestration's folder."""
+    healed: frozenset[FieldPath] = frozenset()
+    """Fields left out or filled in since they are wrong: it may be judged, but not run."""
 
 
 @dataclass(frozen=True, slots=True)

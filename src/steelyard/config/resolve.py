@@ -27,7 +27,7 @@ from steelyard.config.sealing import seal
 from steelyard.config.secret_names import is_recognisable
 from steelyard.config.secrets import SecretStore
 from steelyard.config.source import Node, Origin, read_file
-from steelyard.config.validation import conform
+from steelyard.config.validation import conform, in_order
 
 _REQUEST_RUNTIME: Final = tuple(RequestRuntime.model_fields)
 _SHARED_RUNTIME: Final = tuple(SharedRuntime.model_fields)
@@ -35,6 +35,18 @@ _SHARED_RUNTIME: Final = tuple(SharedRuntime.model_fields)
 
 class InvalidSettings(BadInput):
     """Everything that is wrong with the settings, at once."""
+
+    healed: Resolution | None = None
+    """What is left without the faults, for planning to find more; None where too little is."""
+
+    @classmethod
+    def healable(cls, problems: Sequence[Problem], healed: Resolution | None) -> InvalidSettings:
+        """Make one error of many problems and of what is left without them."""
+        error = cls.of(problems)
+        if not isinstance(error, InvalidSettings):
+            raise AssertionError("`of` makes its own class")
+        error.healed = healed
+        return error
 
 
 def resolve_orchestration(
@@ -126,6 +138,8 @@ class _Resolving:
         self.store = SecretStore(self.environ)
         self.problems: list[Problem] = []
         self.warnings: list[Problem] = []
+        self._has_lost_layer = False
+        """A file could not be read: what it says cannot be told from the others."""
         self._ids = checks.RememberedIds(components) if components is not None else None
 
     def _canonical(self, kind: str, name: str) -> str:
@@ -146,6 +160,7 @@ class _Resolving:
             node = read_file(file.path, layer=file.layer, shown=layers.shown(file.path, self.cwd))
         except BadInput as error:
             self.problems += error.problems
+            self._has_lost_layer = True
             return None
         if node.value is None and document == "config":
             return None
@@ -163,6 +178,7 @@ class _Resolving:
             self.problems.append(
                 Problem("the document must be a mapping", where, remedy="write `field: value`")
             )
+            self._has_lost_layer = True
             return None
         node = expand(node, self.environ, self.problems, self.warnings)
         node = seal(node, self.store, self.warnings, scope=scope)
@@ -302,26 +318,26 @@ class _Resolving:
         orchestration = None
         if root is not None:
             checks.orchestration(root, self._ids, self.problems)
-            before = len(self.problems)
             orchestration = _validated(root, self.problems)
-            self._known_elsewhere(before)
             self._secret_env(root)
-        self.raise_problems()
+        if self.problems:
+            self.raise_problems(self._healed(root, base_dir))
         if root is None or orchestration is None:
             raise AssertionError("no problem was reported, and nothing was resolved")
         return Resolution(
             orchestration, self.store, Provenance(root), tuple(_distinct(self.warnings)), base_dir
         )
 
-    def _known_elsewhere(self, before: int) -> None:
-        """Drop what the merged tree lacks only because its layer had a problem there."""
-        files = {(p.where.file, p.where.line, p.where.column) for p in self.problems[:before]}
-        self.problems[before:] = [
-            problem
-            for problem in self.problems[before:]
-            if problem.where.line is None
-            or (problem.where.file, problem.where.line, problem.where.column) not in files
-        ]
+    def _healed(self, root: Node | None, base_dir: Path) -> Resolution | None:
+        if root is None or self._has_lost_layer:
+            return None
+        from steelyard.config.healing import healed
+
+        found = healed(root, self.problems)
+        if found is None:
+            return None
+        orchestration, gone = found
+        return Resolution(orchestration, self.store, Provenance(root), (), base_dir, gone)
 
     def _secret_env(self, root: Node) -> None:
         names = part(root, "runtime", "secret_env")
@@ -338,7 +354,7 @@ class _Resolving:
                 said = f"{node.value} is too short or too common to be redacted"
                 self.warnings.append(Problem(said, where, remedy="its text may show"))
 
-    def raise_problems(self) -> None:
+    def raise_problems(self, healed: Resolution | None = None) -> None:
         if self.problems:
             # A key may stand in the wrong field as well: found there, it is quoted.
             text = Redactor(self.store).text
@@ -346,7 +362,7 @@ class _Resolving:
                 replace(p, message=text(p.message), remedy=p.remedy and text(p.remedy))
                 for p in self.problems
             ]
-            raise InvalidSettings.of(sorted(_distinct(problems), key=_place))
+            raise InvalidSettings.healable(in_order(_distinct(problems)), healed)
 
 
 def _validated(root: Node, problems: list[Problem]) -> Orchestration | None:
@@ -387,8 +403,3 @@ def _distinct(problems: Sequence[Problem]) -> list[Problem]:
             seen.add(key)
             kept.append(problem)
     return kept
-
-
-def _place(problem: Problem) -> tuple[str, int, int]:
-    where = problem.where
-    return (where.file or "", where.line or 0, where.column or 0)

@@ -97,7 +97,7 @@ def _parse_text(root: Node, details: Sequence[ErrorDetails]) -> bool:
     """Parse text where another type is wanted; True where anything was replaced."""
     replaced = False
     for detail in details:
-        path, _ = _located(root, detail["loc"])
+        path, _ = located(root, detail["loc"])
         node = root.at(path)
         if node is None or not path or not node.origin.is_text or not isinstance(node.value, str):
             continue
@@ -130,7 +130,7 @@ def problems_of(
     """
     grouped: dict[FieldPath, list[ErrorDetails]] = {}
     for detail in details:
-        path, rest = _located(root, (*prefix, *detail["loc"]))
+        path, rest = located(root, (*prefix, *detail["loc"]))
         missing = detail["type"] in ("missing", "extra_forbidden")
         grouped.setdefault((*path, *rest[-1:]) if missing and rest else path, []).append(detail)
     # A union reports every member: where one got as far as a field inside, the others are noise.
@@ -142,7 +142,7 @@ def problems_of(
     ]
 
 
-def _located(root: Node, loc: Sequence[str | int]) -> tuple[FieldPath, FieldPath]:
+def located(root: Node, loc: Sequence[str | int]) -> tuple[FieldPath, FieldPath]:
     """Split a pydantic location into a path that exists and the rest.
 
     Names of union members stand in locations too; they lead nowhere and are left out.
@@ -212,6 +212,16 @@ def _unknown(path: FieldPath, root: Node, model: type[BaseModel] | None) -> Prob
     remedy = f"did you mean {near}? " if near else ""
     remedy += f"allowed: {', '.join(allowed)}" if allowed else "take it out: none are allowed here"
     return Problem(f"unknown field {name!r}", node.origin.key_where, remedy)
+
+
+def in_order(problems: Iterable[Problem]) -> list[Problem]:
+    """Sort problems by file and position, options first; what is said twice is said once."""
+    return sorted(dict.fromkeys(problems), key=_position)
+
+
+def _position(problem: Problem) -> tuple[str, int, int]:
+    where = problem.where
+    return (where.file or "", where.line or 0, where.column or 0)
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:

@@ -6,8 +6,8 @@ no more.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -23,11 +23,15 @@ from steelyard.config.resolve import Resolution
 from steelyard.config.schema.orchestration import Orchestration
 from steelyard.config.schema.request import PhaseMultipliers, Request
 from steelyard.config.secrets import SecretRef, resealed, sealed_json
+from steelyard.config.validation import in_order
 from steelyard.engine.budget import BudgetLimits
 from steelyard.engine.capacity import Limits
 from steelyard.engine.plan_checks import (
+    HealedFields,
     endpoint_problems,
     folder_problems,
+    is_about,
+    missing_run,
     moved,
     placed,
     unknown_providers,
@@ -88,6 +92,25 @@ def make_plan(resolution: Resolution, *, clock: Clock, maker: Maker | None = Non
         BadInput: all that is wrong, at once.
     """
     orchestration = resolution.orchestration
+    planned = plan_requests(resolution, clock=clock, maker=maker)
+    if planned.problems:
+        raise BadInput.of(in_order(planned.problems))
+    limits = _limits(orchestration, planned.plans)
+    warnings, lacking = resolution.warnings, tuple(planned.lacking)
+    return Plan(orchestration, tuple(planned.plans), limits, warnings, lacking)
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """What came of planning each request, and all that is wrong."""
+
+    plans: list[RequestPlan]
+    problems: list[Problem]
+    lacking: list[Problem]
+
+
+def plan_requests(resolution: Resolution, *, clock: Clock, maker: Maker | None = None) -> Planned:
+    """Plan as far as can be judged; of settings that are healed, only the problems count."""
     if maker is None:
         secrets = resolution.secrets
         pool = EndpointPool(secrets, clock)
@@ -95,19 +118,16 @@ def make_plan(resolution: Resolution, *, clock: Clock, maker: Maker | None = Non
     problems: list[Problem] = []
     lacking: list[Problem] = []
     plans = []
-    for index, request in enumerate(orchestration.requests):
+    for index, request in enumerate(resolution.orchestration.requests):
         planner = _Planner(resolution, request, index, maker)
         plan = planner.plan()
         problems += planner.problems
         lacking += planner.lacking
         if plan is not None:
             plans.append(plan)
-    problems += unknown_providers(orchestration)
-    if problems:
-        # What is shared by requests, such as the results folder, is said once.
-        raise BadInput.of(list(dict.fromkeys(problems)))
-    limits = _limits(orchestration, plans)
-    return Plan(orchestration, tuple(plans), limits, resolution.warnings, tuple(lacking))
+    problems += unknown_providers(resolution.orchestration)
+    # What is shared by requests, such as the results folder, is said once.
+    return Planned(plans, list(dict.fromkeys(problems)), lacking)
 
 
 class _Planner:
@@ -120,14 +140,18 @@ class _Planner:
         self.maker = maker
         self.problems: list[Problem] = []
         self.lacking: list[Problem] = []
+        self.faults = HealedFields(resolution.healed, index)
 
     def where(self, path: str) -> Where:
         return self.resolution.provenance.where(("requests", self.index, *path.split(".")))
 
     def wrong(self, path: str, message: str, remedy: str | None = None) -> None:
-        self.problems.append(Problem(message, self.where(path), remedy))
+        if not self.faults.cover(path):
+            self.problems.append(Problem(message, self.where(path), remedy))
 
     def component(self, kind: Kind, spec: ComponentSpec) -> Any:
+        if self.faults.cover(kind.value, f"{kind.value}.id"):
+            return None  # nobody knows which one is meant
         try:
             return self.maker.component(
                 kind,
@@ -136,8 +160,31 @@ class _Planner:
                 at=("requests", self.index, kind.value),
             )
         except BadInput as error:
-            self.problems += placed(error.problems, self.where(f"{kind.value}.id"))
+            found = placed(error.problems, self.where(f"{kind.value}.id"))
+            whole = (self.where(kind.value), self.where(f"{kind.value}.id"))
+            if self.faults.cover(f"{kind.value}.params"):
+                found = []  # its fields stand one level too deep: it seems to lack them
+            elif self.faults.are_below(kind.value):
+                # What is wrong with it as a whole may be that it lacks a field with a fault.
+                found = [problem for problem in found if problem.where not in whole]
+            self.problems += found
+            return self._without_faults(kind, spec, error.problems)
+
+    def _without_faults(self, kind: Kind, spec: ComponentSpec, problems: Sequence[Problem]) -> Any:
+        """Make a component of the fields that are in order, to judge the request's others by."""
+        at = ("requests", self.index, kind.value)
+        root = self.resolution.provenance.root
+        params = {
+            name: value
+            for name, value in spec.params.items()
+            if not is_about(problems, root.at((*at, name)))
+        }
+        if len(params) == len(spec.params):
             return None
+        try:
+            return self.maker.component(kind, ComponentSpec(spec.id, params), root, at=at)
+        except BadInput:
+            return None  # what else is wrong with it has been said, or follows
 
     def plan(self) -> RequestPlan | None:
         request = self.request
@@ -151,25 +198,28 @@ class _Planner:
         if info is not None:
             self._check_strategy(info)
         self._check_model(harness)
+        self._check_price(harness)
         environment_spec = self._environment_spec(info, harness)
-        if environment_spec is None:
-            return None
-        environment = self.component(Kind.ENVIRONMENT, environment_spec)
-        if info is None or harness is None or environment is None:
-            return None
+        environment = (
+            self.component(Kind.ENVIRONMENT, environment_spec) if environment_spec else None
+        )
         for kind, component in (
             (Kind.BENCHMARK, benchmark),
             (Kind.HARNESS, harness),
             (Kind.ENVIRONMENT, environment),
         ):
+            if component is None:
+                continue
             lacking = self._lacking(kind, component)
             if lacking is not None:
                 self.lacking.append(
                     Problem(f"{component.id} cannot run here: {lacking}", self.where(kind.value))
                 )
-        if harness.traits.calls_model:
-            self._check_price()
-        if self.problems or paths is None:
+        if paths is not None:
+            self._check_reused_run(paths)
+        if info is None or harness is None or environment is None or environment_spec is None:
+            return None
+        if self.problems or paths is None or self.faults.is_any:
             return None
         model = (
             sealed_json(request.model.model_dump(mode="python"))
@@ -193,8 +243,14 @@ class _Planner:
         self._check_reuse(plan)
         return plan
 
+    def _check_reused_run(self, paths: RunPaths) -> None:
+        """A named source must be there: known before the request is known to be in order."""
+        named = self.request.runtime.reuse_run_id
+        if named is not None and (problem := missing_run(paths, named)) is not None:
+            self.problems.append(replace(problem, where=self.where("runtime.reuse_run_id")))
+
     def _check_reuse(self, plan: RequestPlan) -> None:
-        """A named source must be there and fit; the newest one is looked for when running."""
+        """A named source must fit as well; the newest one is looked for when running."""
         named = self.request.runtime.reuse_run_id
         if named is None:
             return
@@ -230,7 +286,7 @@ class _Planner:
         if written.id != "auto":
             return _component_spec(written.id, written.params)
         if info is None or harness is None:
-            return None
+            return None  # it depends on both
         from steelyard.environments.auto import resolve_auto
 
         try:
@@ -242,6 +298,8 @@ class _Planner:
 
     def _check_strategy(self, info: BenchmarkInfo) -> None:
         attempts = self.request.execution.attempts
+        if self.faults.are_below("benchmark"):
+            return  # its metrics may depend on them
         primary = next(metric for metric in info.metrics if metric.name == info.primary)
         if primary.kind == "scalar" and attempts.strategy == "pass":
             self.wrong(
@@ -265,10 +323,17 @@ class _Planner:
             )
         if calls_model:
             secrets = self.maker.secrets
-            self.problems += endpoint_problems(self.request.model, secrets, self.where)
+            found = endpoint_problems(self.request.model, secrets, self.where)
+            if self.faults.cover("model.api_protocol"):
+                found = []  # which parameters and headers it takes depends on it
+            self.problems += found
 
-    def _check_price(self) -> None:
+    def _check_price(self, harness: Harness | None) -> None:
         """A dollar budget can't hold what has no price."""
+        if harness is None or not harness.traits.calls_model:
+            return
+        if self.faults.cover("model.base_url") or self.faults.are_in_prices:
+            return
         whole, request = self.resolution.orchestration, self.request
         if whole.budget.usd is None and request.budget.usd is None:
             return
@@ -289,6 +354,8 @@ class _Planner:
         output = self.request.output
         results_dir = Path(self.resolution.orchestration.runtime.results_dir)
         paths = RunPaths(results_dir, output.run_name, self.request.name, output.run_id)
+        if self.faults.are_in_run_dir:
+            return None  # nobody knows which folder is meant
         origin = self.resolution.provenance.origin(("runtime", "results_dir"))
         found = folder_problems(paths, self.where, origin.where if origin is not None else None)
         self.problems += found

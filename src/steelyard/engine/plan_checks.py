@@ -4,14 +4,55 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from steelyard.components.registry import Kind, known_ids
 from steelyard.config.errors import BadInput, Problem, Where
+from steelyard.config.names import is_path_component
 from steelyard.config.schema.orchestration import Orchestration
 from steelyard.config.schema.request import ModelSettings
 from steelyard.config.secrets import SecretStore, sealed_json
+from steelyard.config.source import FieldPath, Node
 from steelyard.results.layout import ResultsNotWritable, RunPaths
+
+
+@dataclass(frozen=True, slots=True)
+class HealedFields:
+    """Which fields of a request had faults that are said already; none for settings that run."""
+
+    paths: frozenset[FieldPath]
+    index: int
+
+    @property
+    def is_any(self) -> bool:
+        """True where anything was left out or filled in: such a request never runs."""
+        return bool(self.paths)
+
+    def cover(self, *fields: str) -> bool:
+        """True where one of these fields of the request, or what holds it, was at fault."""
+        if not self.paths:
+            return False
+        paths = [("requests", self.index, *field.split(".")) for field in fields]
+        return any(path[:end] in self.paths for path in paths for end in range(3, len(path) + 1))
+
+    def are_below(self, field: str) -> bool:
+        """True where the field of the request, or one inside, was at fault."""
+        path = ("requests", self.index, field)
+        return any(gone[:3] == path for gone in self.paths)
+
+    @property
+    def are_in_prices(self) -> bool:
+        """True where what models cost is not known for a fault."""
+        unpriced = ("runtime", "allow_unpriced")
+        return any(gone[0] == "prices" or gone in (unpriced, unpriced[:1]) for gone in self.paths)
+
+    @property
+    def are_in_run_dir(self) -> bool:
+        """True where the run's folder is not known for a fault."""
+        root = ("runtime", "results_dir")
+        return self.cover("name", "output.run_name", "output.run_id") or any(
+            gone in (root, root[:1]) for gone in self.paths
+        )
 
 
 def placed(problems: Iterable[Problem], where: Where) -> list[Problem]:
@@ -24,17 +65,38 @@ def moved(problems: Iterable[Problem], where: Where) -> list[Problem]:
     return [replace(p, where=where) for p in problems]
 
 
+def is_about(problems: Iterable[Problem], node: Node | None) -> bool:
+    """True where a problem is about a written field or what stands in it."""
+    if node is None or node.origin.where.field is None:
+        return False
+    file, field = node.origin.where.file, node.origin.where.field
+    within = (f"{field}.", f"{field}[")
+    return any(
+        p.where.file == file
+        and p.where.field is not None
+        and (p.where.field == field or p.where.field.startswith(within))
+        for p in problems
+    )
+
+
 def endpoint_problems(
     model: ModelSettings, secrets: SecretStore, where: Callable[[str], Where]
 ) -> list[Problem]:
     """Find what of a model's settings cannot be sent; a run would see it before its first call."""
     from steelyard.models.settings import parse_settings
 
-    try:
-        parse_settings(sealed_json(model.model_dump(mode="python")), secrets)
-    except BadInput as error:
-        return [replace(p, where=where(p.where.field or "model")) for p in error.problems]
-    return []
+    settings = sealed_json(model.model_dump(mode="python"))
+    problems: list[Problem] = []
+    # Headers are looked at where the rest is in order: once more without it.
+    for tried in (settings, {**settings, "params": {}, "base_url": None}):
+        try:
+            parse_settings(tried, secrets)
+        except BadInput as error:
+            problems += error.problems
+        else:
+            break
+    found = [replace(p, where=where(p.where.field or "model")) for p in problems]
+    return list(dict.fromkeys(found))
 
 
 def folder_problems(
@@ -54,6 +116,16 @@ def folder_problems(
     except BadInput as error:
         return moved(error.problems, where("output.run_id"))
     return []
+
+
+def missing_run(paths: RunPaths, named: str) -> Problem | None:
+    """Find out whether the run to take work from is not there at all."""
+    folder = paths.namespace_dir
+    if not is_path_component(named) or (folder / named).is_dir():
+        return None
+    from steelyard.results.reuse import SourceUnusable
+
+    return SourceUnusable(named, folder, f"there is no such run in {folder}").problems[0]
 
 
 def unknown_providers(orchestration: Orchestration) -> list[Problem]:
