@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from steelyard.components.known import REGISTRY
 from steelyard.config.errors import BadInput
-from steelyard.config.resolve import resolve_orchestration
+from steelyard.config.resolve import InvalidSettings, resolve_orchestration
+from steelyard.engine.every_problem import with_plan_problems
 
 DOCUMENT: dict[str, Any] = {
     "version": 1,
@@ -94,6 +95,8 @@ def refusal(file: Path) -> BadInput | None:
         resolve_orchestration(
             file, environ={"A": "secret-value-1"}, cwd=file.parent, components=REGISTRY
         )
+    except InvalidSettings as error:
+        return with_plan_problems(error)
     except BadInput as error:
         return error
     return None
