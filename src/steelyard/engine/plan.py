@@ -10,18 +10,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from steelyard.components.benchmark import Benchmark, BenchmarkInfo
 from steelyard.components.clock import Clock
 from steelyard.components.contract import described, own_code
 from steelyard.components.harness import Harness
-from steelyard.components.registry import BUILTINS, Kind
+from steelyard.components.registry import Kind
 from steelyard.components.values import Usage
 from steelyard.config.errors import BadInput, Problem, Where
 from steelyard.config.resolve import Resolution
 from steelyard.config.schema.orchestration import Orchestration
-from steelyard.config.schema.request import PhaseMultipliers, Request
+from steelyard.config.schema.request import Request
 from steelyard.config.secrets import SecretRef, resealed, sealed_json
 from steelyard.config.validation import in_order
 from steelyard.engine.budget import BudgetLimits
@@ -36,10 +36,11 @@ from steelyard.engine.plan_checks import (
     placed,
     unknown_providers,
 )
+from steelyard.engine.plan_values import admission_limits, price_values, time_limits
 from steelyard.engine.request_plan import RequestPlan
 from steelyard.engine.run_document import run_document
 from steelyard.engine.services import EndpointPool, Maker, Services
-from steelyard.engine.spec import ComponentSpec, RequestSpec, TimeLimits
+from steelyard.engine.spec import ComponentSpec, RequestSpec
 from steelyard.results.identity import (
     base_of,
     evaluation_parts,
@@ -47,9 +48,6 @@ from steelyard.results.identity import (
     resolved_early_stop,
 )
 from steelyard.results.layout import RunPaths
-
-BUILTIN_PROVIDER_LIMIT: Final = 128
-REMOTE_OPEN_QPS: Final = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +93,7 @@ def make_plan(resolution: Resolution, *, clock: Clock, maker: Maker | None = Non
     planned = plan_requests(resolution, clock=clock, maker=maker)
     if planned.problems:
         raise BadInput.of(in_order(planned.problems))
-    limits = _limits(orchestration, planned.plans)
+    limits = admission_limits(orchestration, planned.plans)
     warnings, lacking = resolution.warnings, tuple(planned.lacking)
     return Plan(orchestration, tuple(planned.plans), limits, warnings, lacking)
 
@@ -232,8 +230,8 @@ class _Planner:
             harness=harness_spec,
             environment=environment_spec,
             model=model,
-            limits=_time_limits(request),
-            prices=_prices(self.resolution.orchestration),
+            limits=time_limits(request),
+            prices=price_values(self.resolution.orchestration),
             data_dir=self.resolution.orchestration.runtime.data_dir,
             cleanup_grace_s=self.resolution.orchestration.runtime.cleanup_grace_seconds,
         )
@@ -343,7 +341,7 @@ class _Planner:
 
         url = request.model.base_url
         url = self.maker.secrets.reveal(url) if isinstance(url, SecretRef) else url or ""
-        if not is_priced(request.model.id, url, _prices(whole)):
+        if not is_priced(request.model.id, url, price_values(whole)):
             self.wrong(
                 "model.id",
                 f"the price of {request.model.id!r} is not known, and the budget is in dollars",
@@ -423,36 +421,3 @@ def _scoring_params(params: dict[str, Any]) -> dict[str, Any]:
 
 def _component_spec(component_id: str, params: Mapping[str, Any]) -> ComponentSpec:
     return ComponentSpec(component_id, sealed_json(params))
-
-
-def _time_limits(request: Request) -> TimeLimits:
-    execution = request.execution
-    factors = execution.timeout_multiplier
-    if not isinstance(factors, PhaseMultipliers):
-        factors = PhaseMultipliers(setup=factors, run=factors, evaluate=factors)
-    return TimeLimits(
-        setup_s=execution.setup_timeout_seconds,
-        run_s=execution.run_timeout_seconds,
-        evaluate_s=execution.evaluation_timeout_seconds,
-        setup_factor=factors.setup,
-        run_factor=factors.run,
-        evaluate_factor=factors.evaluate,
-    )
-
-
-def _prices(orchestration: Orchestration) -> dict[str, dict[str, float | None]]:
-    return {model: price.model_dump() for model, price in orchestration.prices.items()}
-
-
-def _limits(orchestration: Orchestration, plans: list[RequestPlan]) -> Limits:
-    """Lay what the user set over the defaults: 128 at once for each built-in, remote ones paced."""
-    runtime = orchestration.runtime
-    limits = dict.fromkeys(BUILTINS[Kind.ENVIRONMENT], BUILTIN_PROVIDER_LIMIT)
-    paces = {
-        plan.spec.environment.id: REMOTE_OPEN_QPS for plan in plans if not plan.provider_is_local
-    }
-    return Limits(
-        orchestration.task_concurrency,
-        limits | runtime.provider_limits,
-        paces | runtime.env_open_qps,
-    )

@@ -1,0 +1,51 @@
+"""From settings to the values that a plan consists of: limits, time, prices. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from steelyard.components.registry import BUILTINS, Kind
+from steelyard.config.schema.orchestration import Orchestration
+from steelyard.config.schema.request import PhaseMultipliers, Request
+from steelyard.engine.capacity import Limits
+from steelyard.engine.request_plan import RequestPlan
+from steelyard.engine.spec import TimeLimits
+
+BUILTIN_PROVIDER_LIMIT: Final = 128
+REMOTE_OPEN_QPS: Final = 10.0
+
+
+def time_limits(request: Request) -> TimeLimits:
+    """Give the seconds that a request grants each phase, with its multipliers."""
+    execution = request.execution
+    factors = execution.timeout_multiplier
+    if not isinstance(factors, PhaseMultipliers):
+        factors = PhaseMultipliers(setup=factors, run=factors, evaluate=factors)
+    return TimeLimits(
+        setup_s=execution.setup_timeout_seconds,
+        run_s=execution.run_timeout_seconds,
+        evaluate_s=execution.evaluation_timeout_seconds,
+        setup_factor=factors.setup,
+        run_factor=factors.run,
+        evaluate_factor=factors.evaluate,
+    )
+
+
+def price_values(orchestration: Orchestration) -> dict[str, dict[str, float | None]]:
+    """Give the user's own prices as plain values, by model id."""
+    return {model: price.model_dump() for model, price in orchestration.prices.items()}
+
+
+def admission_limits(orchestration: Orchestration, plans: Sequence[RequestPlan]) -> Limits:
+    """Lay what the user set over the defaults: 128 at once for each built-in, remote ones paced."""
+    runtime = orchestration.runtime
+    limits = dict.fromkeys(BUILTINS[Kind.ENVIRONMENT], BUILTIN_PROVIDER_LIMIT)
+    paces = {
+        plan.spec.environment.id: REMOTE_OPEN_QPS for plan in plans if not plan.provider_is_local
+    }
+    return Limits(
+        orchestration.task_concurrency,
+        limits | runtime.provider_limits,
+        paces | runtime.env_open_qps,
+    )
