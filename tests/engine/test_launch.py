@@ -249,7 +249,7 @@ def test_a_fault_while_taking_over_ends_the_launch_and_loses_no_source(
     def breaks(*_: object) -> None:
         raise RuntimeError("a bug")
 
-    monkeypatch.setattr("steelyard.engine.driver.taken_records", breaks)
+    monkeypatch.setattr("steelyard.engine.opening.taken_records", breaks)
     (ended,) = run_all(tmp_path, request(runtime={"reuse": True})).requests
     assert ended.outcome is RunOutcome.FAILED
     assert "internal error: RuntimeError: a bug" in (ended.reason or "")

@@ -10,11 +10,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final, Literal
 
-from steelyard.components.benchmark import Task
 from steelyard.components.clock import Clock, utc_text
 from steelyard.components.issues import Outcome, Phase
 from steelyard.components.values import NO_USAGE
@@ -22,12 +20,11 @@ from steelyard.config.errors import SteelyardError
 from steelyard.config.redaction import Redactor
 from steelyard.config.secrets import SecretStore
 from steelyard.engine.admission import Admission, Start
-from steelyard.engine.carry_over import CarryOver, taken_records
 from steelyard.engine.dead_runs import report_leftovers
 from steelyard.engine.events import LaunchResult, Observer, RequestResult, RunOutcome
 from steelyard.engine.finish import finish_run
 from steelyard.engine.loading import in_daemon
-from steelyard.engine.opening import load, open_run
+from steelyard.engine.opening import load, open_run, take_over
 from steelyard.engine.outcomes import EXIT_STATUS, orchestration_outcome
 from steelyard.engine.plan import Plan
 from steelyard.engine.run_log import current_run, run_logs
@@ -40,7 +37,6 @@ from steelyard.results.syncer import Syncer
 
 log = logging.getLogger(__name__)
 
-_CARRIED_AT_ONCE: Final = 20
 _LOADED_AT_ONCE: Final = 4
 
 
@@ -247,34 +243,15 @@ class Driver:
         )
         self._dispatch()
         if carry is not None:
-            await self._carry_over(run, run.tasks, carry)
+            try:
+                await take_over(run, run.tasks, carry)
+            except Exception as error:
+                log.exception("taking over from an earlier run failed")
+                self._stop_broken(error)
         run.is_loaded = True
         if run.journal.failure is not None:
             self._on_storage_failure(index)
         self._settle(index)
-
-    async def _carry_over(self, run: RunState, tasks: Sequence[Task], carry: CarryOver) -> None:
-        """Record what an earlier run has ended, a few at a time, while the rest runs."""
-        for warning in carry.warnings:
-            run.journal.event(EventKind.WARNING, message=warning)
-            log.warning("%s: %s", run.name, warning)
-        try:
-            records = taken_records(run.plan, tasks, carry, run.folder, self._faults)
-            for count, (task, record) in enumerate(records):
-                run.keep(task, record)
-                if count % _CARRIED_AT_ONCE == 0:
-                    run.journal.flush()
-                    await asyncio.sleep(0)
-        except StorageFailed as error:
-            run.journal.fail(error)
-        except Exception as error:
-            log.exception("taking over from an earlier run failed")
-            self._stop_broken(error)
-            return
-        for task, attempt in carry.skipped:
-            run.keep(task, run.skipped(task, attempt, Outcome.SKIPPED_PASSED))
-        run.journal.event(EventKind.CARRIED, attempts=len(carry.taken))
-        run.journal.flush()
 
     # -- the way of an attempt -----------------------------------------------------------------
 

@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
+import asyncio
 import difflib
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from steelyard.components.benchmark import Task
 from steelyard.components.clock import Clock
 from steelyard.components.contract import checked_tasks, own_code, said
+from steelyard.components.issues import Outcome
 from steelyard.config.errors import BadInput, Problem, SteelyardError, Where
 from steelyard.config.schema.request import ExecutionSettings
-from steelyard.engine.carry_over import CarryOver, divide, source_chain
+from steelyard.engine.carry_over import CarryOver, divide, source_chain, taken_records
 from steelyard.engine.request_plan import RequestPlan
 from steelyard.engine.run_state import RunState
 from steelyard.results.files import Faults, StorageFailed
-from steelyard.results.journal import Journal
+from steelyard.results.journal import EventKind, Journal
 from steelyard.results.reuse import ReuseSource, choose_source, fired_limits
 from steelyard.results.run_folder import create_run
 from steelyard.results.syncer import Syncer
+
+log = logging.getLogger(__name__)
+
+_TAKEN_AT_ONCE: Final = 20
 
 
 def open_run(
@@ -95,6 +103,29 @@ def _reuse(plan: RequestPlan, own_run_id: str) -> tuple[tuple[ReuseSource, ...],
     chain = source_chain(root, fired_limits(plan.request))
     behind = "".join(f" and {source.run_id}" for source in chain[1:])
     return chain, f"reusing {choice.taken}{behind}{passed}"
+
+
+async def take_over(run: RunState, tasks: Sequence[Task], carry: CarryOver) -> None:
+    """Record what an earlier run has ended, a few at a time, while the rest runs.
+
+    Only what was taken whole ends with `carried`: until then the earlier run is still needed.
+    """
+    for warning in carry.warnings:
+        run.journal.event(EventKind.WARNING, message=warning)
+        log.warning("%s: %s", run.name, warning)
+    try:
+        records = taken_records(run.plan, tasks, carry, run.folder, run.faults)
+        for count, (task, record) in enumerate(records):
+            run.keep(task, record)
+            if count % _TAKEN_AT_ONCE == 0:
+                run.journal.flush()
+                await asyncio.sleep(0)
+    except StorageFailed as error:
+        run.journal.fail(error)
+    for task, attempt in carry.skipped:
+        run.keep(task, run.skipped(task, attempt, Outcome.SKIPPED_PASSED))
+    run.journal.event(EventKind.CARRIED, attempts=len(carry.taken))
+    run.journal.flush()
 
 
 class NoTasks(BadInput):
