@@ -58,12 +58,10 @@ def measure(*, scale: float) -> Iterator[Figure]:
         title = f"chat, {attempts:,} attempts, {CONCURRENCY} at once: CPU an attempt"
         yield Figure(title, cpu_s / attempts * 1000, "ms", 3.5)
 
-        rounds = max(2, int(20 * scale))
-        attempts = rounds * CONCURRENCY
-        pack = write_pack(folder / "pack-slow", attempts)
+        rounds = attempts / CONCURRENCY
         with mock_model(folder, "--echo", "--latency", "1") as base_url:
             start = launch(folder, base_url, one, 1, "slow-start")
-            whole = launch(folder, base_url, pack, attempts, "slow")
+            whole = launch(folder, base_url, many, attempts, "slow")
         took_s = whole.wall_s - (start.wall_s - 1.0)
         title = f"chat at 1 s latency, {attempts:,} attempts: share of the ideal throughput"
         yield Figure(title, rounds / took_s, "×", 0.95, sense="at least", floor=1)

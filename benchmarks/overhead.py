@@ -6,8 +6,10 @@ import json
 import sys
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from operator import truediv
 from pathlib import Path
+from statistics import median
 
 from benchmarks.measures import Figure
 from benchmarks.processes import STEELYARD, CommandFailed, Used, clean_environment, run
@@ -15,8 +17,7 @@ from benchmarks.work import RunFiles, expect_attempts, only_run, write_orchestra
 
 CONCURRENCY = 32
 REPEATS = 3
-SMALL_REPEATS = 9
-"""Of what is over in a second: start-up and the small size differ by little more than noise."""
+ROUNDS = 9
 INSTRUMENTED = (sys.executable, "-m", "benchmarks.instrumented")
 HERE = Path(__file__).resolve().parent.parent
 
@@ -63,44 +64,59 @@ def floor_cpu_s(folder: Path, launched: Launched, name: str) -> float:
     """CPU seconds of the bare loop that writes the same bytes with as many syncs."""
     replay = [sys.executable, "-m", "benchmarks.floor", str(launched.run.folder)]
     counts = [str(CONCURRENCY), str(launched.fsyncs)]
-    samples = []
-    for number in range(SMALL_REPEATS):
-        command = [*replay, str(folder / f"floor-{name}-{number}"), *counts]
-        said = run(command, cwd=HERE).stdout
-        samples.append(float(said))
-    return min(samples)
+    return float(run([*replay, str(folder / f"floor-{name}"), *counts], cwd=HERE).stdout)
+
+
+@dataclass(slots=True)
+class Sized:
+    """What one size of run needed, a figure a round."""
+
+    pack: Path
+    watched: Launched
+    ms: list[float] = field(default_factory=list)
+    """CPU an attempt beyond start-up."""
+    floor_ms: list[float] = field(default_factory=list)
 
 
 def measure(*, scale: float) -> Iterator[Figure]:
-    """CPU, disk and throughput of attempts that do nothing."""
-    per_attempt_ms: dict[int, float] = {}
+    """CPU, disk and throughput of attempts that do nothing.
+
+    Round by round: start-up, both sizes and their floors one after the other, each figure the
+    median over rounds. A machine that grows slower meanwhile then meets all of them alike.
+    """
     with tempfile.TemporaryDirectory(prefix="bench-") as name:
         folder = Path(name)
         one = write_pack(folder / "pack-1", 1)
-        # The least of several: what else the machine does only ever adds to CPU seconds.
-        starts = [launch(folder, one, 1, f"start-{i}").used for i in range(SMALL_REPEATS)]
-        start_cpu_s = min(used.cpu_s for used in starts)
-        sizes = ((int(1_000 * scale), SMALL_REPEATS), (int(10_000 * scale), REPEATS))
-        for size, repeats in sizes:
+        sizes: dict[int, Sized] = {}
+        for size in (int(1_000 * scale), int(10_000 * scale)):
             pack = write_pack(folder / f"pack-{size}", size)
-            runs = [launch(folder, pack, size, f"n{size}-{i}") for i in range(repeats)]
-            cpu_s = min(one.used.cpu_s for one in runs) - start_cpu_s
-            if cpu_s <= 0:
-                raise CommandFailed(f"{size} attempts cost less than start-up varies by")
             watched = launch(folder, pack, size, f"watched-{size}", fsync_delay_ms=0)
-            floor_ms = floor_cpu_s(folder, watched, str(size)) / size * 1000
-            per_attempt_ms[size] = ms = cpu_s / size * 1000
+            sizes[size] = Sized(pack, watched)
+        for number in range(ROUNDS):
+            for size, sized in sizes.items():
+                start = launch(folder, one, 1, f"start-{size}-{number}").used
+                whole = launch(folder, sized.pack, size, f"n{size}-{number}").used
+                floor_s = floor_cpu_s(folder, sized.watched, f"{size}-{number}")
+                sized.ms.append((whole.cpu_s - start.cpu_s) / size * 1000)
+                sized.floor_ms.append(floor_s / size * 1000)
+        for size, sized in sizes.items():
             title = f"nop, {size:,} attempts"
+            ms, floor_ms = median(sized.ms), median(sized.floor_ms)
+            if ms <= 0:
+                raise CommandFailed(f"{size} attempts cost less than start-up varies by")
             yield Figure(f"{title}: CPU an attempt", ms, "ms", 0.5, floor=floor_ms)
-            yield Figure(f"{title}: CPU against the bare loop", ms / floor_ms, "×", 8, floor=1)
-            kib = runs[0].run.disk_bytes / size / 1024
-            journals = runs[0].run.lines("events.jsonl") + runs[0].run.lines("attempts.jsonl")
-            wrote = sum(map(len, journals)) / size / 1024
-            yield Figure(f"{title}: disk an attempt", kib, "KiB", 2, floor=wrote)
-        small, large = per_attempt_ms.values()
-        growth = max(small, large) / min(small, large) - 1
-        yield Figure("nop: difference between the two sizes", growth * 100, "%", 20)
-        yield slow_disk(folder, one, pack, size)
+            times = median(map(truediv, sized.ms, sized.floor_ms))
+            yield Figure(f"{title}: CPU against the bare loop", times, "×", 8, floor=1)
+            kib = sized.watched.run.disk_bytes / size / 1024
+            made = sized.watched.run
+            wrote = sum(map(len, made.lines("events.jsonl") + made.lines("attempts.jsonl")))
+            yield Figure(f"{title}: disk an attempt", kib, "KiB", 2, floor=wrote / size / 1024)
+        small, large = (sized.ms for sized in sizes.values())
+        growth = median(map(truediv, large, small))
+        difference = max(growth, 1 / growth) - 1
+        yield Figure("nop: difference between the two sizes", difference * 100, "%", 20)
+        (size, last) = list(sizes.items())[-1]
+        yield slow_disk(folder, one, last.pack, size)
 
 
 def slow_disk(folder: Path, one: Path, pack: Path, size: int) -> Figure:
