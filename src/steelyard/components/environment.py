@@ -202,6 +202,14 @@ class Environment(ABC):
         """
         return None
 
+    @classmethod
+    def preload(cls) -> None:
+        """Import what opening a session needs. Called before a launch, not by a dry run.
+
+        What is imported later stalls the event loop of everything that runs.
+        """
+        return
+
     @abstractmethod
     async def open(self, request: OpenRequest) -> Session:
         """Open a session; a cancelled open leaves nothing behind.

@@ -48,6 +48,8 @@ def prepare(resolution: Resolution, *, clock: Clock | None = None) -> Prepared:
     plan = make_plan(resolution, clock=clock, maker=maker)
     if plan.lacking:
         raise BadInput.of(plan.lacking)
+    for request in plan.requests:
+        type(request.services.environment).preload()
     secret_env = resolution.orchestration.runtime.secret_env
     return Prepared(plan, maker, Redactor(secrets, secret_env=secret_env), clock)
 

@@ -25,6 +25,11 @@ class HostProcess(Environment):
             return "host_process needs Linux 5.3 or newer; use a container engine elsewhere"
         return None
 
+    @classmethod
+    def preload(cls) -> None:
+        """Import what runs programs and what cleans up behind them."""
+        from steelyard.environments import host_session, leftovers  # noqa: F401
+
     async def open(self, request: OpenRequest) -> Session:
         """Open a session; nothing is made before it is used."""
         from steelyard.environments.host_session import HostSession

@@ -41,6 +41,11 @@ class Sandbox(Environment):
 
         return bubblewrap.unavailable()
 
+    @classmethod
+    def preload(cls) -> None:
+        """Import what opens sessions and what cleans up behind them."""
+        from steelyard.environments import leftovers, sandbox_opening  # noqa: F401
+
     async def open(self, request: OpenRequest) -> Session:
         """Open a session; the first one of a process tries the walls.
 
