@@ -73,3 +73,30 @@ def test_a_slot_that_refuses_is_left_out(tmp_path: Path) -> None:
     slot = Slot(tmp_path / "gone", 1, frozenset({"memory"}))
     group = cgroups.make("t", Limits(memory_bytes=1000), among=[slot])
     assert (group.folders, group.controllers) == ((), frozenset())
+
+
+def test_sessions_share_one_group_where_processors_are_shared_out(tmp_path: Path) -> None:
+    cpu = Slot(_folder(tmp_path / "cpu"), 1, frozenset({"cpu"}))
+    memory = Slot(_folder(tmp_path / "memory"), 1, frozenset({"memory"}))
+    group = cgroups.make("t", Limits(memory_bytes=1000, cpu=0.5), among=[cpu, memory])
+    assert [folder.parent for folder in group.folders] == [cpu.folder / "steelyard", memory.folder]
+
+
+def test_a_shared_group_of_version_2_hands_its_controllers_down(tmp_path: Path) -> None:
+    slot = Slot(tmp_path, 2, frozenset({"memory", "cpu"}))
+    cgroups.make("t", Limits(cpu=0.5), among=[slot])
+    assert (tmp_path / "steelyard" / "cgroup.subtree_control").read_text() == "+cpu +memory"
+
+
+@pytest.mark.integration
+def test_the_last_group_takes_the_one_for_all_with_it() -> None:
+    among = [slot for slot in cgroups.slots() if "cpu" in slot.controllers]
+    first, second = (cgroups.make(token, Limits(cpu=1.0), among=among) for token in ("a1", "b1"))
+    for folder in first.folders:
+        assert cgroups.find(["a1"]) == [("a1", folder)]
+        assert int((folder.parent / "cpu.shares").read_text()) < 1024
+        cgroups.remove(folder)
+        assert folder.parent.is_dir()
+    for folder in second.folders:
+        cgroups.remove(folder)
+    assert cgroups.find(["a1", "b1"]) == []

@@ -19,6 +19,8 @@ from steelyard.environments.session_folders import PREFIX, label_of
 
 _ROOT = Path("/sys/fs/cgroup")
 CPU_PERIOD_US: Final = 100_000
+_TOGETHER: Final = "steelyard"
+"""The group that holds every session's where processors are shared out; gone with the last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,9 +107,8 @@ def make(token: str, limits: Limits, *, among: list[Slot]) -> Group:
         wanted = _settings(slot, limits)
         if not wanted:
             continue
-        folder = slot.folder / f"{PREFIX}{label_of(token)}-{os.urandom(4).hex()}"
         try:
-            folder.mkdir()
+            folder = _new_group(slot, f"{PREFIX}{label_of(token)}-{os.urandom(4).hex()}")
         except OSError:
             continue
         here: set[str] = set()
@@ -121,7 +122,6 @@ def make(token: str, limits: Limits, *, among: list[Slot]) -> Group:
         else:
             folder.rmdir()
     _without_swap(folders)
-    _behind_us(folders)
     return Group(tuple(folders), frozenset(held))
 
 
@@ -153,13 +153,46 @@ def _without_swap(folders: list[Path]) -> None:
                 (folder / "memory.swap.max").write_text("0")
 
 
-def _behind_us(folders: list[Path]) -> None:
-    """Where processors are short, let what drives the run go first: deadlines stay true."""
-    for folder in folders:
-        for name, value in (("cpu.shares", "128"), ("cpu.weight", "12")):
-            if (folder / name).exists():
-                with suppress(OSError):
-                    (folder / name).write_text(value)
+def _new_group(slot: Slot, name: str) -> Path:
+    """Make an empty group; where processors are shared out, below the one for all sessions.
+
+    64 sessions that each weigh as much as we do leave the event loop a 65th of the processors: it
+    wakes late, and deadlines lie. Together they weigh half as much as we do, and share that.
+
+    Raises:
+        OSError: this machine refuses.
+    """
+    if "cpu" not in slot.controllers:
+        folder = slot.folder / name
+        folder.mkdir()
+        return folder
+    together = slot.folder / _TOGETHER
+    folder = together / name
+    for turn in range(5):
+        try:
+            together.mkdir()
+        except FileExistsError:
+            pass
+        else:
+            _let_us_go_first(together, slot)
+        try:
+            folder.mkdir()
+        except FileNotFoundError:  # the last session of another run went, and `_TOGETHER` with it
+            if turn == 4:
+                raise
+        else:
+            break
+    return folder
+
+
+def _let_us_go_first(together: Path, slot: Slot) -> None:
+    for name, value in (("cpu.shares", "512"), ("cpu.weight", "50")):
+        if (together / name).exists():
+            with suppress(OSError):
+                (together / name).write_text(value)
+    if slot.version == 2:
+        handed = " ".join(f"+{name}" for name in sorted(slot.controllers))
+        (together / "cgroup.subtree_control").write_text(handed)
 
 
 def find(tokens: Collection[str], *, root: Path = _ROOT) -> list[tuple[str, Path]]:
@@ -167,7 +200,9 @@ def find(tokens: Collection[str], *, root: Path = _ROOT) -> list[tuple[str, Path
     labels = {label_of(token): token for token in tokens}
     places: set[Path] = set()
     for slot in slots(root=root):
-        places |= {place for place in (slot.folder, *slot.folder.parents) if root in place.parents}
+        for place in (slot.folder, *slot.folder.parents):
+            if root in place.parents:
+                places |= {place, place / _TOGETHER}
     found = []
     for place in sorted(places):
         with suppress(OSError):
@@ -179,11 +214,18 @@ def find(tokens: Collection[str], *, root: Path = _ROOT) -> list[tuple[str, Path
 
 
 def remove(folder: Path) -> None:
-    """End what is left in a group, then remove it.
+    """End what is left in a group, then remove it, and the one for all sessions with the last.
 
     Raises:
         OSError: it stays busy.
     """
+    _remove_one(folder)
+    if folder.parent.name == _TOGETHER:
+        with suppress(OSError):  # others are in it
+            folder.parent.rmdir()
+
+
+def _remove_one(folder: Path) -> None:
     for turn in range(50):
         with suppress(OSError):
             (folder / "cgroup.kill").write_text("1")

@@ -39,6 +39,7 @@ from steelyard.environments.session_folders import new_folder, temporary_base
 from steelyard.environments.tree_copy import used_bytes
 
 _PROBE_WAIT_S: Final = 60.0
+_UNWATCHED_PROGRAMS: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +94,8 @@ class SandboxSession(LocalSession):
         self._limits = limits
         self._group: cgroups.Group | None = None
         self._free_bytes = 0
+        self._unwatched = 0
+        """Programs since somebody looked at the folders."""
         self.trust = trust
         self.description = EnvironmentDescription("sandbox", details=details)
 
@@ -212,8 +215,12 @@ class SandboxSession(LocalSession):
     def _has_grown(self) -> bool:
         """True where so much went from the file system that the folders must be looked at again.
 
-        Programs too short for the watch could else fill it one after another.
+        Programs too short for the watch could else fill it one after another. What others free
+        meanwhile hides growth, so after some programs it is looked at all the same.
         """
+        self._unwatched += 1
+        if self._unwatched >= _UNWATCHED_PROGRAMS:
+            return True
         free = _free_bytes(self._work)
         return self._free_bytes - free > self._limits.disk_mb * MIB // 4
 
@@ -224,6 +231,7 @@ class SandboxSession(LocalSession):
             used_bytes, [self._work, self._tmp], enough_bytes=most + 1, enough_entries=MAX_FILES
         )
         self._free_bytes = _free_bytes(self._work)
+        self._unwatched = 0
         return "disk" if used > most else None
 
     def _clear(self) -> None:
