@@ -17,6 +17,8 @@ from pydantic import BaseModel
 
 from steelyard.components.environment import NoParams, Resources, Session
 from steelyard.components.issues import Issue
+from steelyard.components.model import ModelClient
+from steelyard.components.steps import Step
 from steelyard.components.values import NO_USAGE, Message, Trust, Usage
 
 
@@ -167,6 +169,22 @@ class ScoringContext(Protocol):
     @property
     def artifacts(self) -> Mapping[str, Path]:
         """What was collected: each path of `TaskInput.collect` that existed, as a host path."""
+        ...
+
+    @property
+    def steps(self) -> Sequence[Step]:
+        """What the agent did, as far as it is known: the steps of its trajectory."""
+        ...
+
+    def model(self, settings: Mapping[str, Any]) -> ModelClient:
+        """Give a model of the scorer's own, for judging; what it consumes is counted.
+
+        Args:
+            settings: `ModelSettings` as JSON.
+
+        Raises:
+            BadInput: they cannot be used.
+        """
         ...
 
     async def session(self) -> Session:

@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from steelyard.components.gateway import ModelGate
 from steelyard.components.values import Trust
 
 TOKEN_VARIABLE = "STEELYARD_TOKEN"  # noqa: S105 — the name of a variable
@@ -58,6 +59,8 @@ class OpenRequest:
     only where it claims isolation; `host_process` ignores it and says trust `host`."""
     image: str | None = None
     env: Mapping[str, str] = field(default_factory=dict)
+    gate: ModelGate | None = None
+    """The run's model gateway, where programs of the session are to reach it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +119,9 @@ class Session(ABC):
     trust: Trust
     """What a probe of this machine confirmed, not what the provider hopes for."""
     description: EnvironmentDescription
+    model_url: str | None = None
+    """Where programs of the session reach the gateway; None without one, or where the provider
+    cannot bring it in."""
 
     @abstractmethod
     async def exec(

@@ -12,8 +12,10 @@ from pydantic import BaseModel
 from steelyard.components.benchmark import Reference, TaskInput
 from steelyard.components.clock import AgentTimer
 from steelyard.components.environment import NoParams, Session
+from steelyard.components.gateway import ModelAccess
 from steelyard.components.issues import Issue
 from steelyard.components.model import ModelClient
+from steelyard.components.steps import Step as Step
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,16 +30,9 @@ class HarnessTraits:
     """True for `oracle` alone: it is handed the task's reference."""
     attempts_may_overlap: bool = True
     """True where two attempts of one task share nothing outside their environments."""
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One step of a trajectory, in ATIF's words."""
-
-    source: str
-    """`user`, `agent` or `system`."""
-    message: str
-    extra: Mapping[str, Any] = field(default_factory=dict)
+    uses_gateway: bool = False
+    """True where programs in the environment call the model: it is opened with the gateway in
+    place, and `model_access` says how to reach it."""
 
 
 class HarnessContext(Protocol):
@@ -83,6 +78,17 @@ class HarnessContext(Protocol):
 
         Raises:
             EnvironmentFault: it could not be opened.
+        """
+        ...
+
+    async def model_access(self) -> ModelAccess:
+        """Say how programs in the session reach the model, through the run's gateway.
+
+        What they call is counted, recorded as steps and held to the attempt's budget.
+
+        Raises:
+            AttemptFault: the request names no model, or the traits do not say `uses_gateway`.
+            EnvironmentFault: the session could not be opened.
         """
         ...
 

@@ -50,6 +50,8 @@ class Services:
     clock: Clock
     redact: Callable[[str], str] = str
     """For texts that are cut: of half a secret nobody knows any more that it is one."""
+    judge_endpoint: Callable[[Mapping[str, Any]], ModelEndpoint] | None = None
+    """Gives the endpoint for a scorer's own `ModelSettings`."""
 
 
 class EndpointPool:
@@ -142,5 +144,12 @@ class Maker:
         harness: Harness = self.component(Kind.HARNESS, spec.harness)
         environment: Environment = self.component(Kind.ENVIRONMENT, spec.environment)
         endpoint = None if spec.model is None else self.endpoints.get(spec.model, spec.prices)
-        redact = Redactor(self.secrets).text
-        return Services(benchmark, harness, environment, endpoint, self.clock, redact)
+        return Services(
+            benchmark,
+            harness,
+            environment,
+            endpoint,
+            self.clock,
+            Redactor(self.secrets).text,
+            lambda settings: self.endpoints.get(settings, spec.prices),
+        )

@@ -70,6 +70,10 @@ class RequestSpec:
     prices: Mapping[str, Mapping[str, float | None]] = field(default_factory=dict)
     data_dir: str | None = None
     cleanup_grace_s: float = 30.0
+    attempt_usd: float | None = None
+    """What one attempt's model calls may cost; None for no bound."""
+    attempt_tokens: int | None = None
+    """How many tokens, input and output together, they may take."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,6 +46,8 @@ def spec_to_bytes(spec: ExecutionSpec) -> bytes:
                 "prices": dict(request.prices),
                 "data_dir": request.data_dir,
                 "cleanup_grace_s": request.cleanup_grace_s,
+                "attempt_usd": request.attempt_usd,
+                "attempt_tokens": request.attempt_tokens,
             },
             "task": spec.task.as_json(),
             "attempt": spec.attempt,
@@ -95,10 +97,7 @@ def result_to_bytes(result: ExecutionResult) -> bytes:
             "times": asdict(result.times),
             "trust": result.trust.value if result.trust else None,
             "environment": result.environment,
-            "steps": [
-                {"source": step.source, "message": step.message, "extra": dict(step.extra)}
-                for step in result.steps
-            ],
+            "steps": [step.as_json() for step in result.steps],
             "artifacts": list(result.artifacts),
             "details": dict(result.details),
             "request_fault": result.request_fault,
@@ -121,7 +120,7 @@ def result_from_bytes(data: bytes) -> ExecutionResult:
         values["usage"] = Usage.from_json(values["usage"])
         values["times"] = PhaseTimes(**values["times"])
         values["trust"] = Trust(values["trust"]) if values["trust"] else None
-        values["steps"] = tuple(Step(**step) for step in values["steps"])
+        values["steps"] = tuple(Step.from_json(step) for step in values["steps"])
         values["artifacts"] = tuple(values["artifacts"])
         return ExecutionResult(**values)
     except (KeyError, TypeError, ValueError) as error:

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from steelyard.components.benchmark import Evaluation, Reference, TaskInput
 from steelyard.components.clock import AgentTimer
 from steelyard.components.environment import Environment, EnvironmentFault, OpenRequest, Session
+from steelyard.components.gateway import ModelAccess
 from steelyard.components.harness import Step
 from steelyard.components.issues import (
     SEVERITY,
@@ -26,6 +27,7 @@ from steelyard.components.issues import (
 )
 from steelyard.components.model import ModelClient
 from steelyard.components.values import NO_USAGE, Trust
+from steelyard.config.errors import BadInput
 from steelyard.engine.services import Services
 from steelyard.engine.spec import ExecutionObserver, ExecutionResult, ExecutionSpec, PhaseTimes
 
@@ -84,6 +86,7 @@ class Work:
         self.answer: str | None = None
         self.evaluation: Evaluation | None = None
         self.client: ModelClient | None = None
+        self.scorer_clients: list[ModelClient] = []
         self.agent: Session | None = None
         self.scorer: Session | None = None
         self.description: Mapping[str, Any] | None = None
@@ -133,6 +136,10 @@ class Work:
                 )
             self.client = self.services.endpoint.client(self.timer)
         return self.client
+
+    async def model_access(self) -> ModelAccess:
+        """Say how programs in the session reach the model."""
+        raise AttemptFault(IssueCode.CONFIGURATION, "no gateway runs here", request_fault=True)
 
     def step(self, step: Step) -> None:
         """Add a step to the trajectory."""
@@ -232,6 +239,8 @@ class Work:
         usage = self.client.usage if self.client is not None else NO_USAGE
         if evaluation is not None and evaluation.usage is not NO_USAGE:
             usage = usage + evaluation.usage
+        for client in self.scorer_clients:
+            usage = usage + client.usage
         environment = self.services.environment
         return ExecutionResult(
             outcome=outcome,
@@ -278,6 +287,20 @@ class Scoring:
     def artifacts(self) -> Mapping[str, Path]:
         """What was collected, as host paths."""
         return self._work.collected
+
+    @property
+    def steps(self) -> Sequence[Step]:
+        """What the agent did."""
+        return self._work.steps
+
+    def model(self, settings: Mapping[str, Any]) -> ModelClient:
+        """Give a model of the scorer's own; what it consumes is counted with the attempt."""
+        work = self._work
+        if work.services.judge_endpoint is None:
+            raise BadInput("no model can be reached from here")
+        client = work.services.judge_endpoint(settings).client(AgentTimer(work.services.clock))
+        work.scorer_clients.append(client)
+        return client
 
     async def session(self) -> Session:
         """Open, once, the scorer's environment, with what was collected in place."""

@@ -10,7 +10,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+import orjson
+
 from steelyard.components.harness import Step
+from steelyard.components.model import ToolCall
 from steelyard.components.values import Usage
 from steelyard.results.files import NO_FAULTS, Faults, write_beside
 from steelyard.results.lines import redacted_json
@@ -46,9 +49,42 @@ def _step(number: int, step: Step) -> dict[str, Any]:
     document: dict[str, Any] = {"step_id": number, "source": step.source, "message": step.message}
     if step.source == "agent" and isinstance(extra.get(_REASONING), str):
         document["reasoning_content"] = extra.pop(_REASONING)
+    if step.reasoning is not None:
+        document["reasoning_content"] = step.reasoning
+    if step.model is not None:
+        document["model_name"] = step.model
+    if step.tool_calls:
+        document["tool_calls"] = [_tool_call(call) for call in step.tool_calls]
+    if step.results:
+        document["observation"] = {
+            "results": [
+                {"source_call_id": result.call_id, "content": result.content}
+                for result in step.results
+            ]
+        }
+    if step.usage is not None:
+        document["metrics"] = {
+            "prompt_tokens": step.usage.input_tokens,
+            "completion_tokens": step.usage.output_tokens,
+            "cached_tokens": step.usage.cached_tokens,
+            "cost_usd": step.usage.cost_usd,
+        }
     if extra:
         document["extra"] = extra
     return document
+
+
+def _tool_call(call: ToolCall) -> dict[str, Any]:
+    """Give a call in ATIF's form, whose arguments are an object; what is none stands as `raw`."""
+    try:
+        arguments = orjson.loads(call.arguments or "{}")
+    except orjson.JSONDecodeError:
+        arguments = None
+    return {
+        "tool_call_id": call.id,
+        "function_name": call.name,
+        "arguments": arguments if isinstance(arguments, dict) else {"raw": call.arguments},
+    }
 
 
 def write_trajectory(
