@@ -117,8 +117,11 @@ def show(path: Path, case_id: str | None, as_json: bool, debug: bool) -> int:
 
 def _opened(path: Path) -> PackBenchmark:
     from steelyard.benchmarks.pack import PackBenchmark
+    from steelyard.components.catalog import catalog_pack
 
-    return PackBenchmark(PackBenchmark.Params.model_validate({"path": str(path)}))
+    # An id means the catalog here as it does for `run`; a folder of that name is written ./NAME.
+    found = catalog_pack(str(path)) or path
+    return PackBenchmark(PackBenchmark.Params.model_validate({"path": str(found)}))
 
 
 def _played(benchmark: PackBenchmark, tasks: Sequence[Task], environment: str) -> PackReport:

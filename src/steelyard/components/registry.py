@@ -23,6 +23,7 @@ from types import MappingProxyType, ModuleType
 from typing import Any, Final
 
 from steelyard.components import id_forms
+from steelyard.components.catalog import CATALOG, catalog_pack
 from steelyard.components.contract import UnusableComponent as UnusableComponent
 from steelyard.components.contract import check_class, said, where_raised
 from steelyard.components.id_forms import IdFault
@@ -57,6 +58,9 @@ class Entry:
     """The optional dependency group it needs."""
 
 
+PACK_TARGET: Final = "steelyard.benchmarks.pack:PackBenchmark"
+"""Serves every benchmark id that is a path to a folder, or the name of a catalog pack."""
+
 BUILTINS: Final[Mapping[Kind, Mapping[str, Entry]]] = MappingProxyType(
     {
         Kind.BENCHMARK: {
@@ -65,6 +69,7 @@ BUILTINS: Final[Mapping[Kind, Mapping[str, Entry]]] = MappingProxyType(
                 "164 Python functions to complete, scored by running their tests",
                 extra="humaneval",
             ),
+            **{name: Entry(PACK_TARGET, summary) for name, summary in CATALOG.items()},
         },
         Kind.HARNESS: {
             "chat": Entry(
@@ -89,9 +94,6 @@ BUILTINS: Final[Mapping[Kind, Mapping[str, Entry]]] = MappingProxyType(
         Kind.SCANNER: {},
     }
 )
-
-PACK_TARGET: Final = "steelyard.benchmarks.pack:PackBenchmark"
-"""Serves every benchmark id that is a path to a folder."""
 
 
 class UnknownComponent(BadInput):
@@ -175,6 +177,19 @@ def canonical_id(kind: Kind, name: str) -> str:
 def is_pack_path(name: str) -> bool:
     """True where a benchmark id is a path to a folder, not a name or a class."""
     return id_forms.is_path(name) and not id_forms.is_file_class(name)
+
+
+def pack_folder(name: str, base_dir: Path) -> Path | None:
+    """Give the folder of a benchmark id that is a pack, in the catalog or at a path.
+
+    Args:
+        name: the id as written.
+        base_dir: what relative paths start from.
+
+    Returns:
+        An absolute path, which need not exist; None where the id is no pack.
+    """
+    return (base_dir / name).resolve() if is_pack_path(name) else catalog_pack(name)
 
 
 def is_known(kind: Kind, name: str) -> bool:

@@ -18,7 +18,7 @@ from steelyard.components.contract import own_code
 from steelyard.components.environment import Environment
 from steelyard.components.harness import Harness
 from steelyard.components.model import ModelClient
-from steelyard.components.registry import Kind, find, is_pack_path
+from steelyard.components.registry import Kind, find, pack_folder
 from steelyard.config.errors import BadInput, Problem, Where
 from steelyard.config.redaction import Redactor
 from steelyard.config.secrets import SecretStore
@@ -128,8 +128,9 @@ class Maker:
                 [Problem(p.message, where, p.remedy) for p in error.problems]
             ) from error
         params = self.secrets.reveal_tree(spec.params)
-        if kind is Kind.BENCHMARK and is_pack_path(spec.id):
-            params = {"path": str((self.base_dir / spec.id).resolve()), **params}
+        folder = pack_folder(spec.id, self.base_dir) if kind is Kind.BENCHMARK else None
+        if folder is not None:
+            params = {"path": str(folder), **params}
         model: type[BaseModel] = found.component.Params
         try:
             checked = model.model_validate(params)

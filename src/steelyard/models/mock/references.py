@@ -15,7 +15,7 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from steelyard.components.benchmark import Benchmark
-from steelyard.components.registry import Kind, find, is_pack_path
+from steelyard.components.registry import Kind, find, pack_folder
 from steelyard.config.errors import BadInput
 from steelyard.models.mock.chance import draw
 from steelyard.models.mock.wire import Answer, Call, Turn, prompt_digest
@@ -83,8 +83,9 @@ def from_benchmark(
 
 def _make(name: str, params: Mapping[str, Any]) -> Benchmark:
     component = find(Kind.BENCHMARK, name).component
-    if is_pack_path(name):  # as the engine makes it
-        params = {"path": str(Path(name).resolve()), **params}
+    folder = pack_folder(name, Path.cwd())
+    if folder is not None:  # as the engine makes it
+        params = {"path": str(folder), **params}
     try:
         checked = component.Params.model_validate(dict(params))
     except ValidationError as error:
