@@ -69,6 +69,7 @@ class Driver:
         self._exit_status: int | None = None
         self._open_runs = 0
         self._wake: asyncio.TimerHandle | None = None
+        self._timers: list[asyncio.TimerHandle] = []
         self._threads = ThreadPoolExecutor(4, thread_name_prefix="steelyard")
         self._loaders = asyncio.Semaphore(_LOADED_AT_ONCE)
         self._results: dict[int, RequestResult] = {}
@@ -110,7 +111,7 @@ class Driver:
                 budget=run.plan.budget,
                 spends=run.plan.spec.model is not None,
             )
-        timers = self._set_deadline()
+        self._set_deadline()
         logs = run_logs(
             [(run.name, run.folder.files.log) for run in self._runs],
             self._plan.orchestration.runtime.file_log_level,
@@ -126,8 +127,10 @@ class Driver:
                     self._loading[index] = self._group.create_task(self._load(index))
                     looking = report_leftovers(run.plan, run.folder.run_id, self._observer.notice)
                     self._group.create_task(looking)
+                if self._stop is not None:  # cancelled before there was anything to stop
+                    self._end_all(self._stop)
         finally:
-            for timer in (*timers, self._wake):
+            for timer in (*self._timers, self._wake):
                 if timer is not None:
                     timer.cancel()
             for run in self._runs:
@@ -167,22 +170,24 @@ class Driver:
         else:
             self._abandon()
 
-    def _set_deadline(self) -> list[asyncio.TimerHandle]:
+    def _set_deadline(self) -> None:
         limit_s = self._plan.timeout_s
-        if not limit_s:
-            return []
-        stop = Stop(RunOutcome.TIMED_OUT, f"the orchestration's {limit_s:g} s have passed")
-        return [self._loop.call_later(limit_s, self._stop_all, stop)]
+        if limit_s:
+            stop = Stop(RunOutcome.TIMED_OUT, f"the orchestration's {limit_s:g} s have passed")
+            self._timers.append(self._loop.call_later(limit_s, self._stop_all, stop))
 
     def _stop_all(self, stop: Stop) -> None:
-        if self._stop is not None:
-            return
-        self._stop = stop
+        if self._stop is None:
+            self._stop = stop
+            self._end_all(stop)
+
+    def _end_all(self, stop: Stop) -> None:
         for index in range(len(self._runs)):
             self._stop_run(index, stop)
         # A session's own clean-up is bounded by the same grace; this is for what ignores it.
-        if self._plan.cleanup_grace_s:  # 0 is no limit
-            self._loop.call_later(self._plan.cleanup_grace_s + 1.0, self._abandon)
+        if self._runs and self._plan.cleanup_grace_s:  # 0 is no limit
+            after_s = self._plan.cleanup_grace_s + 1.0
+            self._timers.append(self._loop.call_later(after_s, self._abandon))
 
     def _stop_run(self, index: int, stop: Stop) -> None:
         """Start nothing more of a request and end what is under way."""

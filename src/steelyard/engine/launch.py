@@ -69,8 +69,13 @@ async def launch(
         faults: what a test does to writes.
         handle_signals: whether SIGINT and SIGTERM cancel it; for the main thread only.
 
+    Cancelled from outside (`task.cancel()`, `asyncio.wait_for`), it stops as it does on a signal:
+    what runs is ended and cleaned up within its grace, records are flushed, summaries written.
+    Only then `CancelledError` leaves it. Cancelled again, it gives up the clean-up.
+
     Raises:
         BadInput: a run directory is taken or cannot be made; nothing has started.
+        CancelledError: it was cancelled from outside; all runs have ended.
     """
     plan, maker = prepared.plan, prepared.maker
     executor = InProcessExecutor(maker)
@@ -91,10 +96,32 @@ async def launch(
     with ExitStack() as stack:
         if handle_signals:
             _handle_signals(driver.cancel, stack)
+        return await _to_its_end(driver, executor)
+
+
+async def _to_its_end(driver: Driver, executor: InProcessExecutor) -> LaunchResult:
+    """Run a driver in a task of its own, so that whoever cancels us asks it, not its workers.
+
+    This is that task's owner: it never returns before it has ended.
+    """
+
+    async def drive() -> LaunchResult:
         try:
             return await driver.run()
         finally:
             await executor.close()
+
+    driving = asyncio.get_running_loop().create_task(drive(), name="steelyard-launch")
+    cancelled: asyncio.CancelledError | None = None
+    while not driving.done():
+        try:
+            await asyncio.wait((driving,))
+        except asyncio.CancelledError as error:
+            cancelled = cancelled or error
+            driver.cancel(SIGNALS[signal.SIGINT], "the launch was cancelled by its caller")
+    if cancelled is not None:
+        raise cancelled from (None if driving.cancelled() else driving.exception())
+    return driving.result()
 
 
 def _handle_signals(cancel: Callable[[int, str], None], stack: ExitStack) -> None:
