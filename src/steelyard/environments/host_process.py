@@ -31,10 +31,17 @@ class HostProcess(Environment):
         from steelyard.environments import host_session, leftovers  # noqa: F401
 
     async def open(self, request: OpenRequest) -> Session:
-        """Open a session; nothing is made before it is used."""
-        from steelyard.environments.host_session import HostSession
+        """Open a session; nothing is made before it is used.
 
-        return HostSession(request)
+        Raises:
+            EnvironmentFault: the model gateway has no address on this host.
+        """
+        from steelyard.environments.host_session import HostSession
+        from steelyard.environments.local_session import host_url
+
+        session = HostSession(request)
+        session.model_url = await host_url(request)
+        return session
 
     async def find_leftovers(self, tokens: Sequence[str]) -> Sequence[Leftover]:
         """Find processes and folders of sessions with these tokens."""

@@ -192,6 +192,20 @@ async def in_thread(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs)
         raise
 
 
+async def host_url(request: OpenRequest) -> str | None:
+    """Give the gateway's address on the host's loopback; None where there is no gateway.
+
+    Raises:
+        EnvironmentFault: it cannot be opened.
+    """
+    if request.gate is None:
+        return None
+    try:
+        return await request.gate.host_url()
+    except Exception as error:  # a gate is somebody else's code
+        raise EnvironmentFault(f"the model gateway has no address here: {error}") from error
+
+
 def refused(error: Exception) -> ExecResult:
     """Answer for a program whose words or variables cannot be passed to it."""
     return ExecResult(126, b"", f"cannot be run: {error}\n".encode("utf-8", "replace"))

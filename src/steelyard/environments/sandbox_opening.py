@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from steelyard.components.environment import EnvironmentFault, OpenRequest, Session
 from steelyard.components.values import Trust
-from steelyard.environments.local_session import in_thread
+from steelyard.environments.local_session import host_url, in_thread
 from steelyard.environments.sandbox_limits import limits_of
 from steelyard.environments.sandbox_params import SandboxParams
 from steelyard.environments.sandbox_session import Ground, SandboxSession, find_ground
@@ -49,7 +49,8 @@ class SandboxOpener:
         ground = self._ground
         if ground is None:
             raise EnvironmentFault("the provider was closed while a session was opened")
-        return SandboxSession(request, ground, limits, trust=trust, details=details)
+        url = await host_url(request) if limits.network_open else None
+        return SandboxSession(request, ground, limits, trust=trust, details=details, host_url=url)
 
     def _settle(self, token: str) -> None:
         """Find the ground, and keep it even where whoever asked was cancelled. Blocking."""

@@ -34,7 +34,7 @@ from steelyard.environments.sandbox_limits import (
     may_limit_others,
     prlimit_words,
 )
-from steelyard.environments.sandbox_start import Start
+from steelyard.environments.sandbox_start import GATE_PORT, Start
 from steelyard.environments.session_folders import new_folder, temporary_base
 from steelyard.environments.tree_copy import used_bytes
 
@@ -81,7 +81,13 @@ class SandboxSession(LocalSession):
         *,
         trust: Trust,
         details: Mapping[str, str],
+        host_url: str | None = None,
     ) -> None:
+        """Make a session; nothing is written before it is used.
+
+        `host_url` is where the gateway listens on the host's loopback, for sessions that share
+        the host's network; others get a way in of their own.
+        """
         folder = new_folder(request.token, base=ground.base)
         self._work, self._tmp, self._etc = folder / "work", folder / "tmp", folder / "etc"
         files = Confined(
@@ -96,6 +102,8 @@ class SandboxSession(LocalSession):
         self._free_bytes = 0
         self._unwatched = 0
         """Programs since somebody looked at the folders."""
+        self._gate = None if limits.network_open else request.gate
+        self.model_url = host_url if self._gate is None else f"http://127.0.0.1:{GATE_PORT}"
         self.trust = trust
         self.description = EnvironmentDescription("sandbox", details=details)
 
@@ -210,7 +218,7 @@ class SandboxSession(LocalSession):
             return
         holders = self._ground.holders
         rlimits = holders.rlimits(self._limits) if holders.prlimit is None else {}
-        await start.complete(rlimits, self._group)
+        await start.complete(rlimits, self._group, self._gate)
 
     def _has_grown(self) -> bool:
         """True where so much went from the file system that the folders must be looked at again.

@@ -11,18 +11,22 @@ import asyncio
 import json
 import os
 import signal
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
 
-from steelyard.components.environment import TOKEN_VARIABLE
+from steelyard.components.environment import TOKEN_VARIABLE, EnvironmentFault
+from steelyard.components.gateway import ModelGate
 from steelyard.environments import bubblewrap, cgroups, seccomp
 from steelyard.environments.local_session import in_thread
+from steelyard.environments.namespaces import listen_inside
 from steelyard.environments.processes import Command
 from steelyard.environments.sandbox_limits import apply_rlimits
 
 _EMPTY_WAIT_S: Final = 10.0
+GATE_PORT: Final = 8377
+"""Where programs inside reach the model gateway, on a loopback that is theirs alone."""
 
 
 @dataclass(eq=False)
@@ -37,6 +41,8 @@ class Start:
     first_fd: int = -1
     """A pidfd of the sandbox's first process: readable when nothing is left inside."""
     said: bytearray = field(default_factory=bytearray)
+    end_serving: Callable[[], None] | None = None
+    """Closes the gateway's way in, where one was made."""
 
     @classmethod
     def prepare(
@@ -85,11 +91,15 @@ class Start:
         self,
         rlimits: Mapping[int, int],
         group: cgroups.Group | None,
+        gate: ModelGate | None = None,
     ) -> None:
         """Limit the sandbox's first process, then let it start the program.
 
+        Given a gate, it is served inside before the program starts.
+
         Raises:
             OSError: a limit could not be set.
+            EnvironmentFault: the gate could not be brought in.
         """
         self._close_theirs()
         line = await self._first_line()
@@ -103,8 +113,25 @@ class Start:
             apply_rlimits(pid, rlimits)
         except ProcessLookupError:  # it ended meanwhile: killed, or failed
             return
+        if gate is not None:
+            await self._bring_in(gate, pid)
         with suppress(BrokenPipeError):
             os.write(self.block_fd, b"1")
+
+    async def _bring_in(self, gate: ModelGate, pid: int) -> None:
+        try:
+            listener = await listen_inside(pid, GATE_PORT)
+            try:
+                self.end_serving = await gate.serve(listener)
+            except BaseException:
+                listener.close()
+                raise
+        except (FileNotFoundError, ProcessLookupError):  # it ended meanwhile; its stderr says why
+            return
+        except Exception as error:  # a gate is somebody else's code
+            raise EnvironmentFault(
+                f"the model gateway cannot be brought into the sandbox: {error}"
+            ) from error
 
     async def _first_line(self) -> bytes:
         loop = asyncio.get_running_loop()
@@ -165,12 +192,15 @@ class Start:
             os.close(self.theirs.pop())
 
     def close(self) -> None:
-        """Close every descriptor."""
+        """Close every descriptor, and the gateway's way in."""
         self._close_theirs()
         for fd in (self.status_fd, self.block_fd, self.first_fd):
             if fd >= 0:
                 os.close(fd)
         self.status_fd = self.block_fd = self.first_fd = -1
+        end_serving, self.end_serving = self.end_serving, None
+        if end_serving is not None:
+            end_serving()
 
 
 def _filled(name: str, data: bytes) -> int:
