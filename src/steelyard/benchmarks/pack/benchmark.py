@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
@@ -74,8 +75,13 @@ class PackBenchmark(Benchmark):
     def info(self) -> BenchmarkInfo:
         """Describe the pack; its id is its slug."""
         pack = self.pack
-        validators = tuple(binary(f"validator.{v.name}") for v in pack.validators)
         score = scalar("score", bounds=(0.0, 1.0), on_failure=0.0)
+        validators = tuple(
+            replace(score, name=f"validator.{v.name}")
+            if v.is_scalar
+            else binary(f"validator.{v.name}")
+            for v in pack.validators
+        )
         is_binary = pack.file.scoring.threshold is not None
         return BenchmarkInfo(
             id=pack.file.slug,
@@ -156,7 +162,9 @@ class PackBenchmark(Benchmark):
         for validator in pack.validators:
             verdict = await validator.verdict(work)
             found.append(Weighed(verdict.value, validator.weight, validator.is_gate))
-            metrics[f"validator.{validator.name}"] = verdict.value >= 1
+            metrics[f"validator.{validator.name}"] = (
+                verdict.value if validator.is_scalar else verdict.value >= 1
+            )
             if verdict.reason is not None:
                 reasons[validator.name] = verdict.reason[:2000]
         score = score_of(found, scoring.strategy)

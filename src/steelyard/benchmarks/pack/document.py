@@ -5,40 +5,16 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Final
 
 from pydantic import BaseModel, ValidationError
 
-from steelyard.benchmarks.pack.schema import (
-    LATER_VALIDATOR_TYPES,
-    SCHEMA,
-    ChoiceSpec,
-    CodeSpec,
-    CommandSpec,
-    ContainsSpec,
-    ExactSpec,
-    NumberSpec,
-    OneOfSpec,
-    PackFile,
-    RegexSpec,
-)
+from steelyard.benchmarks.pack.schema import SCHEMA, PackFile
+from steelyard.benchmarks.pack.schema_validators import LATER_VALIDATOR_TYPES, VALIDATOR_MODELS
 from steelyard.config.errors import Problem, Where
 from steelyard.config.source import FieldPath, Node, path_text, plain
 from steelyard.config.validation import nearest, problems_of
 
-VALIDATOR_MODELS: Final[Mapping[str, type[BaseModel]]] = MappingProxyType(
-    {
-        "exact": ExactSpec,
-        "one_of": OneOfSpec,
-        "contains": ContainsSpec,
-        "regex": RegexSpec,
-        "number": NumberSpec,
-        "choice": ChoiceSpec,
-        "command": CommandSpec,
-        "code": CodeSpec,
-    }
-)
 _AVAILABLE: Final = ", ".join(VALIDATOR_MODELS)
 _VALIDATORS: Final[FieldPath] = ("scoring", "validators")
 

@@ -21,16 +21,13 @@ from steelyard.benchmarks.pack.paths import (
 )
 from steelyard.benchmarks.pack.schema import (
     PACK_FILE,
-    CodeSpec,
-    CommandSpec,
-    OnFile,
     PackFile,
     ReferenceFiles,
-    TextValidatorSpec,
 )
 from steelyard.benchmarks.pack.template import ATTEMPT_VARIABLES, Template
-from steelyard.benchmarks.pack.validators.build import TemplateSet, build_validators
+from steelyard.benchmarks.pack.validators.build import build_validators
 from steelyard.benchmarks.pack.validators.contract import Validator
+from steelyard.benchmarks.pack.validators.making import TemplateSet
 from steelyard.components.benchmark import EnvironmentNeeds, TaskLimits
 from steelyard.components.environment import Resources
 from steelyard.components.id_forms import missing_pack
@@ -210,13 +207,13 @@ class _Loader:
 
     def _scoring_paths(self) -> None:
         for number, spec in enumerate(self.file.scoring.validators):
-            path = ("scoring", "validators", number)
-            if isinstance(spec, CommandSpec) and spec.files is not None:
-                template = self.templates.compile(spec.files, *path, "files")
-                self._use_path(template, (*path, "files"), is_folder=True)
-            if isinstance(spec, CodeSpec) and spec.tests_file is not None:
-                template = self.templates.compile(spec.tests_file, *path, "tests_file")
-                self._use_path(template, (*path, "tests_file"), is_folder=False)
+            fields = [(name, True) for name in spec.PACK_FOLDERS]
+            for name, is_folder in [*fields, *((name, False) for name in spec.PACK_FILES)]:
+                source = getattr(spec, name)
+                if source is not None:
+                    path = ("scoring", "validators", number, name)
+                    template = self.templates.compile(source, *path)
+                    self._use_path(template, path, is_folder=is_folder)
 
     def _use_path(
         self, template: Template, field: tuple[str | int, ...], *, is_folder: bool
@@ -299,18 +296,16 @@ class _Loader:
             )
         )
         specs = file.scoring.validators
-        on_files = [
-            (number, spec.on.file)
-            for number, spec in enumerate(specs)
-            if isinstance(spec, TextValidatorSpec) and isinstance(spec.on, OnFile)
-        ]
-        for number, text in on_files:
-            self._inner_path(text, ("scoring", "validators", number, "on", "file"))
+        paths: dict[str, None] = {}
+        for number, spec in enumerate(specs):
+            for text, field in spec.collected():
+                paths[text] = None
+                if text != ".":
+                    self._inner_path(text, ("scoring", "validators", number, *field))
         if file.answer.file is not None:
             self._inner_path(file.answer.file, ("answer", "file"))
-        paths = list(dict.fromkeys(text for _, text in on_files))
-        if any(isinstance(spec, CommandSpec) for spec in specs) and (has_files or paths):
-            return (".", *paths)
+        if any(spec.looks_at_work for spec in specs) and (has_files or paths):
+            return tuple(dict.fromkeys((".", *paths)))
         return tuple(paths)
 
     def _inner_path(self, text: str, field: tuple[str | int, ...]) -> None:
@@ -330,10 +325,8 @@ class _Loader:
             return None
 
     def _limits(self) -> TaskLimits:
-        limits, specs = self.file.limits, self.file.scoring.validators
-        seconds = sum(
-            spec.timeout_seconds for spec in specs if isinstance(spec, CommandSpec | CodeSpec)
-        )
+        limits = self.file.limits
+        seconds = sum(spec.longest_s() for spec in self.file.scoring.validators)
         return TaskLimits(
             run_seconds=limits.seconds,
             evaluation_seconds=seconds + 120 if seconds else None,

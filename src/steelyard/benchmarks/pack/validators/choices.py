@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from string import ascii_uppercase
 from typing import Any, ClassVar, Final
 
-from steelyard.benchmarks.pack.schema import ChoiceSpec
+from steelyard.benchmarks.pack.schema_validators.texts import ChoiceSpec
 from steelyard.benchmarks.pack.template import Template
 from steelyard.benchmarks.pack.validators.contract import (
     PASSED,
@@ -20,6 +20,7 @@ from steelyard.benchmarks.pack.validators.contract import (
     Verdict,
     rendered,
 )
+from steelyard.benchmarks.pack.validators.making import Making
 from steelyard.benchmarks.pack.validators.texts import normal, shown, texts_of
 from steelyard.components.issues import AttemptFault, IssueCode
 
@@ -149,3 +150,12 @@ def _expected_letter(written: str, options: Sequence[str] | None) -> str | None:
             return matches[0]
     letters = ascii_uppercase[: len(options)] if options is not None else ascii_uppercase
     return own.upper() if len(own) == 1 and own.upper() in letters else None
+
+
+def make_choice(making: Making, spec: ChoiceSpec) -> Choice:
+    """Make one."""
+    expected = making.compiled(spec.expected, "expected")
+    options = making.each(spec.options, "options") if spec.options is not None else None
+    if options is not None and len(options) == 1 and options[0].field is None:
+        making.problem("options are a list, or `{{ field }}` for a field that holds one", "options")
+    return Choice(making.name, spec, making.stdout_of(spec), expected, options)

@@ -8,7 +8,11 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from steelyard.benchmarks.pack.paths import read_collected
-from steelyard.benchmarks.pack.schema import OnFile, TextValidatorSpec, ValidatorSpec
+from steelyard.benchmarks.pack.schema_validators.base import (
+    OnFile,
+    TextValidatorSpec,
+    ValidatorSpec,
+)
 from steelyard.benchmarks.pack.template import Template
 from steelyard.benchmarks.pack.template_language import TemplateProblem
 from steelyard.components.benchmark import ScoringContext
@@ -47,6 +51,10 @@ class Validator(ABC):
     """True where it runs programs in the scorer's environment."""
     checks_cases: ClassVar[bool] = False
     """True where a case can be wrong for it in a way that is seen without an answer."""
+
+    is_scalar: bool = False
+    """True where values between 0 and 1 say something: its metric is then a scalar, not a claim
+    that is true or false."""
 
     def __init__(self, name: str, spec: ValidatorSpec) -> None:
         self.name = name

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, ClassVar, Final
 
-from steelyard.benchmarks.pack.schema import NumberSpec
+from steelyard.benchmarks.pack.schema_validators.texts import NumberSpec
 from steelyard.benchmarks.pack.template import Template
 from steelyard.benchmarks.pack.validators.contract import (
     PASSED,
@@ -15,6 +15,7 @@ from steelyard.benchmarks.pack.validators.contract import (
     Verdict,
     rendered,
 )
+from steelyard.benchmarks.pack.validators.making import Making
 from steelyard.components.issues import AttemptFault, IssueCode
 
 # Groups of three digits behind commas, then plain digits: `1,234.5`, `-.5`, `2e-3`. A sign that
@@ -98,3 +99,11 @@ class Number(TextValidator):
         if not found:
             return None
         return found[-1 if is_last else 0]
+
+
+def make_number(making: Making, spec: NumberSpec) -> Number:
+    """Make one."""
+    expected = making.compiled(spec.expected, "expected")
+    if expected.is_constant and as_number(expected.source) is None:
+        making.problem(f"{spec.expected!r} is not a number", "expected")
+    return Number(making.name, spec, making.stdout_of(spec), expected)

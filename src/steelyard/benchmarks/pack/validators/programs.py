@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from steelyard.benchmarks.answers import python_code
 from steelyard.benchmarks.code_runner import run_tests
-from steelyard.benchmarks.pack.paths import PathProblem, file_in, folder_in
-from steelyard.benchmarks.pack.schema import CodeSpec, CommandSpec
+from steelyard.benchmarks.pack.schema_validators.programs import CodeSpec, CommandSpec
 from steelyard.benchmarks.pack.template import Template
 from steelyard.benchmarks.pack.validators.contract import (
     PASSED,
@@ -19,6 +16,7 @@ from steelyard.benchmarks.pack.validators.contract import (
     Work,
     rendered,
 )
+from steelyard.benchmarks.pack.validators.making import Making, PackPath
 from steelyard.benchmarks.pack.validators.texts import shown
 from steelyard.components.environment import ExecResult, Session
 from steelyard.components.issues import AttemptFault, IssueCode
@@ -26,33 +24,6 @@ from steelyard.components.issues import AttemptFault, IssueCode
 _MAX_OUTPUT_BYTES: Final = 1024 * 1024
 _SHOWN_CHARS: Final = 1000
 _NOT_FOUND: Final = 127
-
-
-@dataclass(frozen=True, slots=True)
-class PackPath:
-    """A path of the pack, perhaps different for each case."""
-
-    root: Path
-    template: Template
-    _known: dict[str, Path] = field(default_factory=dict)
-    """What was looked at already: walking a folder once is enough."""
-
-    def folder(self, fields: Mapping[str, Any]) -> Path:
-        """Give the folder of a case; raise `AttemptFault` where there is none."""
-        return self._checked(folder_in, fields)
-
-    def file(self, fields: Mapping[str, Any]) -> Path:
-        """Give the file of a case; raise `AttemptFault` where there is none."""
-        return self._checked(file_in, fields)
-
-    def _checked(self, look_up: Any, fields: Mapping[str, Any]) -> Path:
-        text = rendered(self.template, fields)
-        if text not in self._known:
-            try:
-                self._known[text] = look_up(self.root, text)
-            except PathProblem as error:
-                raise AttemptFault(IssueCode.TASK_INVALID, str(error)) from error
-        return self._known[text]
 
 
 class Command(Validator):
@@ -175,3 +146,27 @@ class Code(Validator):
         if self._tests_file is None:
             raise AttemptFault(IssueCode.TASK_INVALID, "the validator has no tests")
         return self._tests_file.file(fields).read_text("utf-8")
+
+
+def make_command(making: Making, spec: CommandSpec) -> Command:
+    """Make one."""
+    return Command(
+        making.name,
+        spec,
+        making.each(spec.run, "run"),
+        making.path(spec.files, "files"),
+        making.maybe(spec.stdout, "stdout"),
+        making.maybe(spec.stdout_contains, "stdout_contains"),
+    )
+
+
+def make_code(making: Making, spec: CodeSpec) -> Code:
+    """Make one."""
+    return Code(
+        making.name,
+        spec,
+        making.maybe(spec.tests, "tests"),
+        making.path(spec.tests_file, "tests_file"),
+        making.maybe(spec.entry_point, "entry_point"),
+        making.compiled(spec.before, "before"),
+    )

@@ -7,7 +7,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from steelyard.benchmarks.pack.matching import BadPattern, Matcher, is_found, matcher
-from steelyard.benchmarks.pack.schema import ContainsSpec, ExactSpec, OneOfSpec, RegexSpec
+from steelyard.benchmarks.pack.schema_validators.texts import (
+    ContainsSpec,
+    ExactSpec,
+    OneOfSpec,
+    RegexSpec,
+)
 from steelyard.benchmarks.pack.template import Template
 from steelyard.benchmarks.pack.validators.contract import (
     PASSED,
@@ -16,6 +21,7 @@ from steelyard.benchmarks.pack.validators.contract import (
     rendered,
     value_of,
 )
+from steelyard.benchmarks.pack.validators.making import Making
 from steelyard.components.issues import AttemptFault, IssueCode
 
 _SHOWN_CHARS = 80
@@ -148,3 +154,34 @@ def texts_of(templates: Sequence[Template], fields: Mapping[str, Any]) -> list[s
 def shown(text: str) -> str:
     """Quote a text for a reason, cut where it is long."""
     return repr(text if len(text) <= _SHOWN_CHARS else f"{text[: _SHOWN_CHARS - 1]}…")
+
+
+def make_exact(making: Making, spec: ExactSpec) -> Exact:
+    """Make one."""
+    expected = making.compiled(spec.expected, "expected")
+    return Exact(making.name, spec, making.stdout_of(spec), expected)
+
+
+def make_one_of(making: Making, spec: OneOfSpec) -> OneOf:
+    """Make one."""
+    expected = making.each(spec.expected, "expected")
+    return OneOf(making.name, spec, making.stdout_of(spec), expected)
+
+
+def make_contains(making: Making, spec: ContainsSpec) -> Contains:
+    """Make one; nothing is found by an empty text."""
+    expected = making.each(spec.expected, "expected")
+    if any(template.source == "" for template in expected):
+        making.problem("every text contains the empty one", "expected")
+    return Contains(making.name, spec, making.stdout_of(spec), expected)
+
+
+def make_regex(making: Making, spec: RegexSpec) -> Regex:
+    """Make one; a pattern that is the same in every case is compiled at once."""
+    pattern = making.compiled(spec.pattern, "pattern")
+    if pattern.is_constant:
+        try:
+            matcher(pattern.source)
+        except BadPattern as error:
+            making.problem(str(error), "pattern")
+    return Regex(making.name, spec, making.stdout_of(spec), pattern)

@@ -1,0 +1,104 @@
+"""Read a judge's reply: one JSON object of exactly the form that was asked for. Pure.
+
+A reply is as hostile as the text it judges: nothing in it is guessed at, mended or searched for.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from steelyard.benchmarks.pack.judging.form import Form, Said
+
+MAX_REPLY_CHARS: Final = 64 * 1024
+_FENCED: Final = re.compile(r"```(?:json)?[ \t]*\n(.*)\n[ \t]*```", re.DOTALL)
+
+
+class NotAVerdict(ValueError):
+    """A reply that is not a verdict; says what is wrong with it."""
+
+
+def read_verdict(reply: str, form: Form, code: str) -> Said:
+    """Read a reply; a fence of three backquotes around the whole is passed over.
+
+    Args:
+        reply: the judge's words.
+        form: what was asked for.
+        code: what stood in the judge's instructions alone, and must come back.
+
+    Raises:
+        NotAVerdict: it is anything but the form.
+    """
+    data = _object(reply)
+    grade_field = form.grade_field
+    wanted = ("code", "reason", grade_field)
+    missing = [name for name in wanted if name not in data]
+    if missing:
+        raise NotAVerdict(f"the field {missing[0]!r} is missing")
+    unknown = sorted(set(data) - set(wanted))
+    if unknown:
+        raise NotAVerdict(f"the field {unknown[0][:40]!r} was not asked for")
+    if data["code"] != code:
+        raise NotAVerdict("the code is not the one of the instructions")
+    reason = data["reason"]
+    if not isinstance(reason, str) or not reason.strip():
+        raise NotAVerdict("the reason is empty, or not a text")
+    grades = data[grade_field]
+    if not form.criteria:
+        position = _position(grades, form, grade_field)
+        return Said(grades, reason.strip(), form.scale.value(grades), position)
+    return _by_criteria(grades, form, reason.strip())
+
+
+def _by_criteria(grades: Any, form: Form, reason: str) -> Said:
+    if not isinstance(grades, Mapping) or set(grades) != set(form.criteria):
+        names = ", ".join(form.criteria)
+        raise NotAVerdict(f"the scores are not a mapping with exactly these keys: {names}")
+    total = sum(form.criteria.values())
+    value = position = 0.0
+    for name, weight in form.criteria.items():
+        position += weight * _position(grades[name], form, name)
+        value += weight * form.scale.value(grades[name])
+    return Said(dict(grades), reason, min(1.0, value / total), position / total)
+
+
+def _position(grade: Any, form: Form, name: str) -> float:
+    position = form.scale.position(grade)
+    if position is None:
+        raise NotAVerdict(f"{name!r} is not {form.scale.words}")
+    return position
+
+
+def _object(reply: str) -> dict[str, Any]:
+    if len(reply) > MAX_REPLY_CHARS:
+        raise NotAVerdict(f"the reply is longer than {MAX_REPLY_CHARS} characters")
+    text = reply.strip()
+    if not text:
+        raise NotAVerdict("the reply is empty")
+    fenced = _FENCED.fullmatch(text)
+    try:
+        data = json.loads(
+            fenced[1] if fenced else text,
+            object_pairs_hook=_without_doubles,
+            parse_constant=_refuse_constant,
+        )
+    except (ValueError, RecursionError) as error:
+        if isinstance(error, NotAVerdict):
+            raise
+        raise NotAVerdict("the reply is not one JSON object and nothing else") from None
+    if not isinstance(data, dict):
+        raise NotAVerdict("the reply is JSON, but not an object")
+    return data
+
+
+def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    data = dict(pairs)
+    if len(data) < len(pairs):
+        raise NotAVerdict("a field stands in it twice")
+    return data
+
+
+def _refuse_constant(name: str) -> Any:
+    raise NotAVerdict(f"{name} is not JSON")

@@ -1,0 +1,62 @@
+"""The schemas of all validators: one table that everything reads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Annotated, Final
+
+from pydantic import Field
+
+from steelyard.benchmarks.pack.schema_validators.base import ValidatorSpec
+from steelyard.benchmarks.pack.schema_validators.programs import CodeSpec, CommandSpec
+from steelyard.benchmarks.pack.schema_validators.texts import (
+    ChoiceSpec,
+    ContainsSpec,
+    ExactSpec,
+    NumberSpec,
+    OneOfSpec,
+    RegexSpec,
+)
+
+AnyValidatorSpec = Annotated[
+    ExactSpec
+    | OneOfSpec
+    | ContainsSpec
+    | RegexSpec
+    | NumberSpec
+    | ChoiceSpec
+    | CommandSpec
+    | CodeSpec,
+    Field(discriminator="type"),
+]
+"""What `scoring.validators` holds."""
+
+VALIDATOR_MODELS: Final[Mapping[str, type[ValidatorSpec]]] = MappingProxyType(
+    {
+        "exact": ExactSpec,
+        "one_of": OneOfSpec,
+        "contains": ContainsSpec,
+        "regex": RegexSpec,
+        "number": NumberSpec,
+        "choice": ChoiceSpec,
+        "command": CommandSpec,
+        "code": CodeSpec,
+    }
+)
+"""The schema of each type; `validators/build.py` has what makes a validator of it."""
+
+LATER_VALIDATOR_TYPES: Final = (
+    "json_equals",
+    "json_schema",
+    "json_path",
+    "fuzzy",
+    "token_f1",
+    "file_exists",
+    "file_content",
+    "file_tree",
+    "python",
+    "tool_calls",
+    "judge",
+)
+"""Names of the format that this version does not run yet."""
