@@ -50,35 +50,37 @@ class InvalidSettings(BadInput):
 
 
 def resolve_orchestration(
-    path: Path,
+    source: Path | Node,
     *,
     config_files: Sequence[Path] = (),
     overrides: Sequence[Override] = (),
     environ: Mapping[str, str] | None = None,
     cwd: Path | None = None,
     components: ComponentIds | None = None,
+    finds_files: bool = True,
 ) -> Resolution:
-    """Resolve an orchestration file.
+    """Resolve an orchestration.
 
     Args:
-        path: the file, YAML or JSON; relative to `cwd`.
+        source: its file, YAML or JSON, relative to `cwd`; or what was read from elsewhere, whose
+            relative paths then start from `cwd`.
         config_files: `--config` files, lowest first; relative to `cwd`.
         overrides: the command line's shared controls.
         environ: the variables that references name; this process's own by default.
         cwd: where the project's file is looked for; the working directory by default.
         components: the ids that exist; None: they are not checked here.
+        finds_files: whether the user's and the project's file take part.
 
     Raises:
         InvalidSettings: everything that is wrong with the files, variables and options.
     """
-    work = _Resolving(environ, cwd, components)
-    configs = work.config_layers(config_files, (work.cwd / path).parent)
-    written = work.load(
-        LayerFile(layers.ORCHESTRATION, work.cwd / path, ""), OrchestrationFile, "orchestration"
-    )
+    work = _Resolving(environ, cwd, components, finds_files=finds_files)
+    base_dir = work.cwd if isinstance(source, Node) else (work.cwd / source).parent
+    configs = work.config_layers(config_files, base_dir)
+    written = work.written(source)
     line = work.command_line(overrides)
     root = work.orchestration(configs, written, line) if written is not None else None
-    return work.finish(root, (work.cwd / path).parent)
+    return work.finish(root, base_dir)
 
 
 def resolve_run(
@@ -91,9 +93,10 @@ def resolve_run(
     environ: Mapping[str, str] | None = None,
     cwd: Path | None = None,
     components: ComponentIds | None = None,
+    finds_files: bool = True,
 ) -> Resolution:
     """Resolve one request from ids and options; arguments and errors as `resolve_orchestration`."""
-    work = _Resolving(environ, cwd, components)
+    work = _Resolving(environ, cwd, components, finds_files=finds_files)
     configs = work.config_layers(config_files, work.cwd)
     ids = [
         Override(("benchmark", "id"), benchmark, "BENCHMARK"),
@@ -132,7 +135,10 @@ class _Resolving:
         environ: Mapping[str, str] | None,
         cwd: Path | None,
         components: ComponentIds | None,
+        *,
+        finds_files: bool = True,
     ) -> None:
+        self._finds_files = finds_files
         self.environ = os.environ if environ is None else environ
         self.cwd = cwd or Path.cwd()
         self.store = SecretStore(self.environ)
@@ -149,11 +155,18 @@ class _Resolving:
 
     def config_layers(self, config_files: Sequence[Path], base_dir: Path) -> list[Node]:
         found = []
-        for file in layers.layer_files(self.environ, self.cwd, config_files):
+        files = layers.layer_files(self.environ, self.cwd, config_files)
+        for file in files if self._finds_files else files[len(files) - len(config_files) :]:
             node = self.load(file, ConfigFile, "config")
             if node is not None:
                 found.append(_rebased(node, file.path.parent, base_dir))
         return found
+
+    def written(self, source: Path | Node) -> Node | None:
+        if isinstance(source, Node):
+            return self._prepared(source, OrchestrationFile, "orchestration", "", self.cwd)
+        file = LayerFile(layers.ORCHESTRATION, self.cwd / source, "")
+        return self.load(file, OrchestrationFile, "orchestration")
 
     def load(self, file: LayerFile, model: type[BaseModel], document: str) -> Node | None:
         try:
