@@ -33,6 +33,12 @@ class HarnessTraits:
     uses_gateway: bool = False
     """True where programs in the environment call the model: it is opened with the gateway in
     place, and `model_access` says how to reach it."""
+    model_optional: bool = False
+    """True where it works with the model id `none` as well, and then calls none."""
+
+    def calls(self, model_id: str) -> bool:
+        """True where a model of this id is called; `none` is the id of no model."""
+        return self.calls_model and not (self.model_optional and model_id == "none")
 
 
 class HarnessContext(Protocol):

@@ -57,6 +57,8 @@ class IssueCode(StrEnum):
     CONTEXT_OVERFLOW = "context_overflow"
     TURN_LIMIT = "turn_limit"
     ATTEMPT_BUDGET = "attempt_budget"
+    AGENT_FAILED = "agent_failed"
+    """The agent's program gave up: an exit code that is not among the allowed ones."""
     AGENT_TIMED_OUT = "agent_timed_out"
     COLLECT_FAILED = "collect_failed"
     SCORER_CRASHED = "scorer_crashed"
@@ -88,6 +90,7 @@ SEVERITY: Final[Mapping[IssueCode, Severity]] = MappingProxyType(
         IssueCode.CONTEXT_OVERFLOW: Severity.ERROR,
         IssueCode.TURN_LIMIT: Severity.ERROR,
         IssueCode.ATTEMPT_BUDGET: Severity.ERROR,
+        IssueCode.AGENT_FAILED: Severity.ERROR,
         IssueCode.AGENT_TIMED_OUT: Severity.ERROR,
         IssueCode.COLLECT_FAILED: Severity.FATAL,
         IssueCode.SCORER_CRASHED: Severity.FATAL,
