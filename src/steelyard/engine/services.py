@@ -104,6 +104,14 @@ class Maker:
     endpoints: EndpointPool
     base_dir: Path
 
+    def found(self, kind: Kind, name: str) -> Found:
+        """Find the class that an id names; where else to look is a subclass's to say.
+
+        Raises:
+            BadInput: as `registry.find`.
+        """
+        return find(kind, name, base_dir=self.base_dir)
+
     def component(
         self, kind: Kind, spec: ComponentSpec, written: Node | None = None, *, at: FieldPath = ()
     ) -> Any:
@@ -121,7 +129,7 @@ class Maker:
         """
         root = written or Node({}, Origin("", Where()))
         try:
-            found = find(kind, spec.id, base_dir=self.base_dir)
+            found = self.found(kind, spec.id)
         except BadInput as error:
             where = root.nearest((*at, "id")).origin.where
             raise BadInput.of(
