@@ -6,7 +6,8 @@ The only place where secrets become values: parameters are revealed just before 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -18,15 +19,17 @@ from steelyard.components.contract import own_code
 from steelyard.components.environment import Environment
 from steelyard.components.harness import Harness
 from steelyard.components.model import ModelClient
-from steelyard.components.registry import Kind, find, pack_folder
+from steelyard.components.registry import Found, Kind, find, pack_folder
 from steelyard.config.errors import BadInput, Problem, Where
 from steelyard.config.redaction import Redactor
 from steelyard.config.secrets import SecretStore
 from steelyard.config.source import FieldPath, Node, Origin
 from steelyard.config.validation import problems_of
+from steelyard.engine.gateways import OpenGateway, RequestGateway
 from steelyard.engine.spec import ComponentSpec, RequestSpec
 
 if TYPE_CHECKING:
+    from steelyard.models.allowance import Allowance
     from steelyard.models.client import Endpoint
     from steelyard.models.lines import Lines
 
@@ -34,8 +37,8 @@ if TYPE_CHECKING:
 class ModelEndpoint(Protocol):
     """An open endpoint; gives each attempt a client of its own."""
 
-    def client(self, timer: AgentTimer) -> ModelClient:
-        """Bind a client to one attempt's timer."""
+    def client(self, timer: AgentTimer, allowance: Allowance | None = None) -> ModelClient:
+        """Bind a client to one attempt's timer, and to what it may spend."""
         ...
 
 
@@ -52,6 +55,8 @@ class Services:
     """For texts that are cut: of half a secret nobody knows any more that it is one."""
     judge_endpoint: Callable[[Mapping[str, Any]], ModelEndpoint] | None = None
     """Gives the endpoint for a scorer's own `ModelSettings`."""
+    gateway: RequestGateway | None = None
+    """Where programs of the agent's environment call the model."""
 
 
 class EndpointPool:
@@ -67,7 +72,7 @@ class EndpointPool:
         self._lines: Lines | None = None
         self._open: dict[bytes, Endpoint] = {}
 
-    def get(self, model: Mapping[str, Any], prices: Mapping[str, Any]) -> ModelEndpoint:
+    def get(self, model: Mapping[str, Any], prices: Mapping[str, Any]) -> Endpoint:
         """Give the endpoint for these `ModelSettings` (as JSON), opening it where it is new."""
         import orjson
 
@@ -152,13 +157,24 @@ class Maker:
         benchmark: Benchmark = self.component(Kind.BENCHMARK, spec.benchmark)
         harness: Harness = self.component(Kind.HARNESS, spec.harness)
         environment: Environment = self.component(Kind.ENVIRONMENT, spec.environment)
-        endpoint = None if spec.model is None else self.endpoints.get(spec.model, spec.prices)
-        return Services(
-            benchmark,
-            harness,
-            environment,
-            endpoint,
-            self.clock,
-            Redactor(self.secrets).text,
-            lambda settings: self.endpoints.get(settings, spec.prices),
+        redact = Redactor(self.secrets).text
+        made = Services(benchmark, harness, environment, None, self.clock, redact)
+        return self.completed(spec, made)
+
+    def completed(self, spec: RequestSpec, services: Services) -> Services:
+        """Add to the components of a request the ways to its models, as far as they are missing."""
+        endpoint, gateway = services.endpoint, services.gateway
+        if spec.model is not None:
+            opened = self.endpoints.get(spec.model, spec.prices)
+            endpoint = endpoint or opened
+            if gateway is None and services.harness.traits.uses_gateway:
+                gateway = RequestGateway(partial(self._start_gateway, opened), self.secrets)
+        judges = services.judge_endpoint or (
+            lambda settings: self.endpoints.get(settings, spec.prices)
         )
+        return replace(services, endpoint=endpoint, gateway=gateway, judge_endpoint=judges)
+
+    async def _start_gateway(self, endpoint: Endpoint) -> OpenGateway:
+        from steelyard.models.gateway import Gateway
+
+        return await Gateway.start(endpoint, redact=Redactor(self.secrets).raw)
