@@ -113,7 +113,6 @@ def test_fields_that_do_not_fit_are_named(tmp_path: Path, more: str, said: str) 
         ("{type: exact, expected: a, weight: 0}", "all weights are 0"),
         ("{type: exact, expected: a, weight: -1}", "weight"),
         ("{type: exact, expected: a, on: stdout}", "no command validator above"),
-        ("{type: exact, expected: a, on: trajectory}", "not available in this version"),
         ("{type: exact, expected: a, on: {file: ../x}}", "leads out"),
         ("{type: exact, expected: a, name: 'a b'}", "name"),
         ("{type: exact, expected: a, name: n}, {type: exact, expected: a, name: n}", "named 'n'"),

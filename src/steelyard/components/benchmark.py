@@ -17,7 +17,7 @@ from pydantic import BaseModel
 
 from steelyard.components.environment import NoParams, Resources, Session
 from steelyard.components.issues import Issue
-from steelyard.components.model import ModelClient
+from steelyard.components.model import ModelClient, ToolCall
 from steelyard.components.steps import Step
 from steelyard.components.values import NO_USAGE, Message, Trust, Usage
 
@@ -124,13 +124,15 @@ class EnvironmentNeeds:
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """A task's known good answer, for `oracle`: one of the three."""
+    """A task's known good answer, for `oracle`: at least one of these."""
 
     answer: str | None = None
     files: Path | None = None
     """A folder laid over the working folder."""
     command: tuple[str, ...] | None = None
     """Run in the working folder, after `files` are in place."""
+    tool_calls: tuple[ToolCall, ...] = ()
+    """Noted in the trajectory as if the agent had asked for them; nothing is run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +151,9 @@ class TaskInput:
     collect: tuple[str, ...] = ()
     """Paths of the working folder that scoring needs (`.` for all of it); carried into the
     scorer's own environment after the agent's is closed."""
+    scores_steps: bool = False
+    """True where scoring looks at the trajectory: a saved answer alone is then never scored
+    again, since what is kept of a trajectory is not all that scoring saw."""
     config: Mapping[str, Any] = field(default_factory=dict)
     """For harnesses that know the benchmark; most ignore it."""
 
@@ -258,6 +263,24 @@ class Benchmark(ABC):
     def evaluation_content(self, task: Task) -> Any:
         """Give, as JSON data, all of the task that can change its score."""
         return dict(task.data)
+
+    def scoring_params(self, filled: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Give what of its own parameters can change a score: part of the evaluation identity.
+
+        Args:
+            filled: all of them as plain data, defaults filled in, secrets as references.
+        """
+        return {name: value for name, value in filled.items() if name != "path"}
+
+    def scoring_models(self) -> Sequence[Mapping[str, Any]]:
+        """Give the models that scoring calls, as `ModelSettings` in JSON form.
+
+        Asked when planning, so that what is wrong with them is said before anything runs.
+
+        Raises:
+            BadInput: a model or its endpoint is not named, or may not be used.
+        """
+        return ()
 
     def reference(self, task: Task) -> Reference | None:
         """Give the known good answer, None where there is none."""

@@ -55,9 +55,9 @@ class RequestPlan:
         )
 
     def answer_suffices(self, task: Task) -> bool:
-        """True where scoring takes the agent's answer and nothing that it left behind."""
+        """True where scoring takes the agent's answer, not what it left behind, not its steps."""
         shown = self.services.benchmark.task_input(task, attempt=1, seed=1)
-        return not shown.collect
+        return not shown.collect and not shown.scores_steps
 
     @property
     def budget(self) -> BudgetLimits:

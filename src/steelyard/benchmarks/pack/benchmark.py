@@ -110,6 +110,7 @@ class PackBenchmark(Benchmark):
             pack.file.answer.file,
             tuple(map(str, pack.file.answer.command)) if pack.file.answer.command else None,
             pack.collect,
+            pack.reads_steps,
         )
 
     def generation_content(self, task: Task) -> Any:

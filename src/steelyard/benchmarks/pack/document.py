@@ -159,15 +159,6 @@ def _validator_problems(document: Document, validator: Any, path: FieldPath) -> 
         near = nearest(str(kind), [*VALIDATOR_MODELS, *LATER_VALIDATOR_TYPES])
         remedy = f"did you mean {near}?" if near else f"available: {_AVAILABLE}"
         return [document.problem(f"unknown validator type {kind!r}", *path, "type", remedy=remedy)]
-    if validator.get("on") == "trajectory":
-        return [
-            document.problem(
-                "validators on the trajectory are not available in this version",
-                *path,
-                "on",
-                remedy="use answer, stdout, or {file: PATH}",
-            )
-        ]
     try:
         model.model_validate(validator, strict=True)
     except ValidationError as error:

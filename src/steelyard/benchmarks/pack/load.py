@@ -71,6 +71,8 @@ class Pack:
     case_folders: frozenset[str]
     """Ids that have a folder of their own below `cases/`."""
     collect: tuple[str, ...]
+    reads_steps: bool
+    """True where scoring looks at the trajectory."""
     needs: EnvironmentNeeds
     limits: TaskLimits
     paths: tuple[PackPathUse, ...]
@@ -164,6 +166,7 @@ class _Loader:
             workspace=workspace,
             case_folders=case_folders,
             collect=collect,
+            reads_steps=any(spec.reads_steps() for spec in file.scoring.validators),
             needs=needs,
             limits=self._limits(),
             paths=tuple(self.paths),

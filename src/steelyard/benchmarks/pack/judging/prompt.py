@@ -135,9 +135,9 @@ def _form(form: Form, code: str) -> str:
         grade = '"score": GRADE'
     lines = [
         "Answer with exactly one JSON object and nothing before or after it:",
-        f'{{"code": "{code}", "reason": "a few sentences", {grade}}}',
+        f'{{"code": "{code}", "reason": "…", {grade}}}',
         f'"code" is "{code}", copied from here; it shows that you follow these instructions.',
-        '"reason" comes first in your thinking: name what decides, quoting the work briefly.',
+        '"reason" says in a few sentences what decides, quoting the work briefly.',
     ]
     if not form.is_assertion:
         lines.append(f"GRADE is {form.scale.words}.")

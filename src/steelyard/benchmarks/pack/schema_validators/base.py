@@ -53,6 +53,10 @@ class ValidatorSpec(Strict):
         """
         return ()
 
+    def reads_steps(self) -> bool:
+        """Say whether it looks at what the agent did, beside what it answered and left."""
+        return False
+
     def longest_s(self) -> float:
         """Give how long its programs may take, in seconds; 0 where it runs none."""
         return 0.0
@@ -61,8 +65,13 @@ class ValidatorSpec(Strict):
 class TextValidatorSpec(ValidatorSpec):
     """A validator that reads a text."""
 
-    on: Literal["answer", "stdout"] | OnFile = "answer"
-    """`stdout` is what the nearest `command` validator above it printed."""
+    on: Literal["answer", "stdout", "trajectory"] | OnFile = "answer"
+    """`stdout` is what the nearest `command` validator above it printed; `trajectory` is what the
+    agent said, called and was given, as text."""
+
+    def reads_steps(self) -> bool:
+        """Say whether the text is the trajectory."""
+        return self.on == "trajectory"
 
     def collected(self) -> tuple[tuple[str, tuple[str | int, ...]], ...]:
         """Give the file that is read instead of the answer."""

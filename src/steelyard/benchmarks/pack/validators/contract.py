@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from steelyard.benchmarks.pack.judging.settings import Judge
 from steelyard.benchmarks.pack.paths import read_collected
 from steelyard.benchmarks.pack.schema_validators.base import (
     OnFile,
@@ -15,8 +16,11 @@ from steelyard.benchmarks.pack.schema_validators.base import (
 )
 from steelyard.benchmarks.pack.template import Template
 from steelyard.benchmarks.pack.template_language import TemplateProblem
+from steelyard.benchmarks.pack.trajectory_text import trajectory_text
 from steelyard.components.benchmark import ScoringContext
 from steelyard.components.issues import AttemptFault, IssueCode
+from steelyard.components.model import ModelClient
+from steelyard.config.errors import BadInput
 
 MAX_TEXT_BYTES = 10 * 1024 * 1024
 
@@ -28,6 +32,8 @@ class Verdict:
     value: float
     reason: str | None = None
     """For people, where it fell short."""
+    details: Mapping[str, Any] | None = None
+    """More for people, as JSON data of at most a few KiB: a judge's words, for one."""
 
 
 PASSED = Verdict(1.0)
@@ -42,6 +48,25 @@ class Work:
     context: ScoringContext
     printed: dict[str, str] = field(default_factory=dict)
     """What each `command` validator's program printed, by the validator's name."""
+    judge: Judge | None = None
+    """What a `judge` asks; None in a pack without one."""
+    prompt: Callable[[], str] | None = None
+    """Gives the prompt as the agent saw it, for a `judge` that is shown it."""
+    _client: ModelClient | None = None
+
+    def judge_client(self) -> ModelClient:
+        """Give the judging model, one for all validators of the attempt.
+
+        Raises:
+            AttemptFault: SCORER_CRASHED, there is none.
+        """
+        if self._client is None:
+            try:
+                self._client = self.context.model(self.judge.model if self.judge else {})
+            except BadInput as error:
+                message = f"the judge cannot be asked: {error.problems[0].message}"
+                raise AttemptFault(IssueCode.SCORER_CRASHED, message, request_fault=True) from error
+        return self._client
 
 
 class Validator(ABC):
@@ -85,7 +110,7 @@ class TextValidator(Validator):
 
     async def verdict(self, work: Work) -> Verdict:
         """Find the text, then judge it; where there is none the verdict is 0."""
-        text = work.answer if self._on == "answer" else self._other_text(work)
+        text = self.text_of(work)
         if text is None:
             return Verdict(0.0, self._absence())
         return await self.judge(text, work.fields)
@@ -94,15 +119,27 @@ class TextValidator(Validator):
     async def judge(self, text: str, fields: Mapping[str, Any]) -> Verdict:
         """Judge the text."""
 
-    def _other_text(self, work: Work) -> str | None:
+    def text_of(self, work: Work) -> str | None:
+        """Give the text that is judged, None where there is none."""
+        if self._on == "answer":
+            return work.answer
+        if self._on == "trajectory":
+            return trajectory_text(work.context.steps)
         if isinstance(self._on, OnFile):
-            path = work.context.artifacts.get(self._on.file)
-            data = read_collected(path, max_bytes=MAX_TEXT_BYTES) if path is not None else None
-            return None if data is None else data.decode("utf-8", "replace")
+            return collected_text(work, self._on.file)
         return work.printed.get(self._stdout_of or "")
 
     def _absence(self) -> str:
-        return f"no file {self._on.file}" if isinstance(self._on, OnFile) else "no answer"
+        if isinstance(self._on, OnFile):
+            return f"no file {self._on.file}"
+        return "no trajectory" if self._on == "trajectory" else "no answer"
+
+
+def collected_text(work: Work, path: str) -> str | None:
+    """Read a collected file as text, None where there is none."""
+    found = work.context.artifacts.get(path)
+    data = read_collected(found, max_bytes=MAX_TEXT_BYTES) if found is not None else None
+    return None if data is None else data.decode("utf-8", "replace")
 
 
 def rendered(template: Template, fields: Mapping[str, Any]) -> str:

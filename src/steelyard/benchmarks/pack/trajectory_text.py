@@ -1,0 +1,51 @@
+"""A trajectory as text, for validators with `on: trajectory`. Pure, and the same each time.
+
+It begins with the agent's first step: what stands before it is the prompt, which would let a
+validator find its own words. Each step is headed by its number among those that follow:
+
+    [1] agent
+    I look it up.
+    [1] call search {"query": "refunds"}
+    [1] result
+    Refunds take five days.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import dropwhile
+from typing import Final
+
+from steelyard.components.steps import Step
+
+MAX_PART_CHARS: Final = 64 * 1024
+"""Of one message, call or result; what is longer loses its middle."""
+MAX_CHARS: Final = 1024 * 1024
+"""Of the whole."""
+
+
+def trajectory_text(steps: Sequence[Step]) -> str | None:
+    """Write what the agent said, called and was given; None where it did nothing."""
+    done = list(dropwhile(lambda step: step.source != "agent", steps))
+    if not done:
+        return None
+    return _shortened("\n".join(_lines(done)), MAX_CHARS)
+
+
+def _lines(steps: Sequence[Step]) -> Iterator[str]:
+    for number, step in enumerate(steps, 1):
+        if step.message or not (step.tool_calls or step.results):
+            yield f"[{number}] {step.source}"
+            yield _shortened(step.message, MAX_PART_CHARS)
+        for call in step.tool_calls:
+            yield f"[{number}] call {call.name} {_shortened(call.arguments, MAX_PART_CHARS)}"
+        for result in step.results:
+            yield f"[{number}] result"
+            yield _shortened(result.content, MAX_PART_CHARS)
+
+
+def _shortened(text: str, limit: int) -> str:
+    if len(text) <= limit:
+        return text
+    half = limit // 2
+    return f"{text[:half]}\n[… {len(text) - 2 * half} characters left out …]\n{text[-half:]}"
