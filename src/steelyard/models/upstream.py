@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import base64
 import ipaddress
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final, cast
 from urllib.parse import SplitResult, quote, unquote, urlsplit
 
@@ -43,8 +44,14 @@ class HttpAnswer:
     """An answer, whole."""
 
     status: int
-    retry_after: str | None
+    headers: list[tuple[bytes, bytes]]
     body: bytes
+
+    @property
+    def retry_after(self) -> str | None:
+        """What it says of when to come again."""
+        value = header(self.headers, b"retry-after")
+        return None if value is None else value.decode("latin-1")
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +158,21 @@ class Upstream:
             ConnectionFailed: no whole answer came.
             TooLarge: it is larger than `max_bytes`.
         """
+        opened = await self.open(target, headers, body)
+        try:
+            data = await opened.read(max_bytes)
+        finally:
+            await opened.close()
+        return HttpAnswer(opened.status, opened.headers, data)
+
+    async def open(
+        self, target: str, headers: list[tuple[bytes, bytes]], body: bytes
+    ) -> OpenAnswer:
+        """Send a POST and read the head of its answer; whoever is handed it closes it.
+
+        Raises:
+            ConnectionFailed: no answer came.
+        """
         import httpcore2
 
         url = httpcore2.URL(
@@ -164,25 +186,15 @@ class Upstream:
             extensions={"timeout": {"connect": CONNECT_TIMEOUT_S}},
         )
         pool = self._take()
+        response = None
         try:
             response = await pool.handle_async_request(request)
-            try:
-                data = await _read(response, max_bytes)
-            finally:
-                await response.aclose()
-        except (
-            httpcore2.NetworkError,
-            httpcore2.ProtocolError,
-            httpcore2.ProxyError,
-            httpcore2.TimeoutException,
-            OSError,  # what TLS raises in mid-stream is not mapped
-        ) as error:
+        except failures() as error:
             raise _connection_failed(error) from error
         finally:
-            self._idle.append(pool)
-        retry_after = next((v for k, v in response.headers if k.lower() == b"retry-after"), None)
-        text = None if retry_after is None else retry_after.decode("latin-1")
-        return HttpAnswer(response.status, text, data)
+            if response is None:
+                self._idle.append(pool)
+        return OpenAnswer(response, lambda: self._idle.append(pool))
 
     async def close(self) -> None:
         """Close every connection."""
@@ -224,15 +236,75 @@ class Upstream:
         return httpcore2.AsyncHTTPProxy(proxy_url=where, proxy_auth=auth, **options)
 
 
-async def _read(response: httpcore2.Response, max_bytes: int) -> bytes:
-    pieces: list[bytes] = []
-    size = 0
-    async for piece in cast("AsyncIterator[bytes]", response.stream):
-        size += len(piece)
-        if size > max_bytes:
-            raise TooLarge(f"above {max_bytes} bytes")
-        pieces.append(piece)
-    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+class OpenAnswer:
+    """An answer whose head has come; its body comes in pieces."""
+
+    __slots__ = ("_gone", "_response", "headers", "status")
+
+    def __init__(self, response: httpcore2.Response, gone: Callable[[], None]) -> None:
+        self._response = response
+        self._gone: Callable[[], None] | None = gone
+        self.status = response.status
+        self.headers: list[tuple[bytes, bytes]] = response.headers
+
+    async def pieces(self) -> AsyncIterator[bytes]:
+        """Give the body as it comes; nothing is read ahead of who asks.
+
+        Raises:
+            ConnectionFailed: it broke off.
+        """
+        try:
+            async for piece in cast("AsyncIterator[bytes]", self._response.stream):
+                yield piece
+        except failures() as error:
+            raise _connection_failed(error) from error
+
+    async def read(self, max_bytes: int) -> bytes:
+        """Give the whole body.
+
+        Raises:
+            ConnectionFailed: it broke off.
+            TooLarge: it is larger than `max_bytes`.
+        """
+        pieces: list[bytes] = []
+        size = 0
+        async for piece in self.pieces():
+            size += len(piece)
+            if size > max_bytes:
+                raise TooLarge(f"above {max_bytes} bytes")
+            pieces.append(piece)
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    async def close(self) -> None:
+        """Let go of it; a connection with an unread rest is closed. Safe to call twice."""
+        gone, self._gone = self._gone, None
+        if gone is None:
+            return
+        try:
+            await self._response.aclose()
+        except failures() as error:
+            raise _connection_failed(error) from error
+        finally:
+            gone()
+
+
+def header(headers: list[tuple[bytes, bytes]], name: bytes) -> bytes | None:
+    """Give the first value of a header, whose name is in lower case; None where there is none."""
+    return next((value for key, value in headers if key.lower() == name), None)
+
+
+@cache
+def failures() -> tuple[type[Exception], ...]:
+    """What the transport raises where the other side failed."""
+    import httpcore2
+
+    return (
+        httpcore2.NetworkError,
+        httpcore2.ProtocolError,
+        httpcore2.ProxyError,
+        httpcore2.TimeoutException,
+        OSError,  # what TLS raises in mid-stream is not mapped
+    )
 
 
 def _connection_failed(error: Exception) -> ConnectionFailed:
