@@ -8,10 +8,10 @@ from typing import Any, Final
 import click
 
 from steelyard.cli.options import output_options
-from steelyard.cli.output import print_json, say, table_lines
-from steelyard.components.registry import Kind, Listing
+from steelyard.cli.output import print_json, print_warnings, say, table_lines
+from steelyard.components.registry import Kind, Listing, unreadable_plugins
 from steelyard.components.registry import list_components as known_components
-from steelyard.config.errors import BadInput
+from steelyard.config.errors import BadInput, Problem
 
 KIND_NAMES: Final = {
     **{kind.value: kind for kind in Kind},
@@ -37,6 +37,7 @@ def list_components(kind: str | None, as_json: bool, debug: bool) -> int:
         hint = f"did you mean {near}? " if near else ""
         raise BadInput(f"unknown kind {kind!r}", remedy=f"{hint}known: {', '.join(known)}")
     listings = known_components(found)
+    print_warnings(_problems(found, listings))
     if as_json:
         print_json({"kind": found.value, "components": _as_json(listings)})
     elif not listings:
@@ -52,6 +53,8 @@ def _plural(kind: Kind) -> str:
 
 def _list_all(as_json: bool) -> int:
     by_kind = {kind: known_components(kind) for kind in Kind}
+    for kind, found in by_kind.items():
+        print_warnings(_problems(kind, found))
     if as_json:
         print_json({"components": {kind.value: _as_json(found) for kind, found in by_kind.items()}})
         return 0
@@ -62,6 +65,25 @@ def _list_all(as_json: bool) -> int:
         say(f"{_plural(kind)}:")
         _print_listings(found, indent="  ")
     return 0
+
+
+def _problems(kind: Kind, listings: Sequence[Listing]) -> list[Problem]:
+    """What is installed and cannot be used, each with its package."""
+    unreadable = [
+        Problem(
+            f"what the package {one.name} declares cannot be read: {one.reason}",
+            remedy="install it again, or uninstall it",
+        )
+        for one in unreadable_plugins(kind)
+    ]
+    return unreadable + [
+        Problem(
+            f"the {kind.value} {one.id!r} of {one.origin} is {one.problem}",
+            remedy=f"rename its entry point, or uninstall {one.origin}",
+        )
+        for one in listings
+        if one.problem is not None
+    ]
 
 
 def _as_json(listings: Sequence[Listing]) -> list[dict[str, Any]]:

@@ -23,7 +23,13 @@ T = TypeVar("T")
 
 SUPPORTED_API: Final = 1
 _MAX_NAMED: Final = 5
-_MODULES: Final = {"benchmark": "Benchmark", "harness": "Harness", "environment": "Environment"}
+_MODULES: Final = {
+    "benchmark": "Benchmark",
+    "harness": "Harness",
+    "environment": "Environment",
+    "analyzer": "Analyzer",
+    "scanner": "Scanner",
+}
 
 
 class UnusableComponent(BadInput):
@@ -34,13 +40,17 @@ class UnusableTasks(BadInput):
     """What a benchmark loaded is no list of tasks with ids of their own."""
 
 
-def check_class(kind: str, name: str, found: object) -> type[Any]:
+def check_class(
+    kind: str, name: str, found: object, *, declared_id: str | None = None
+) -> type[Any]:
     """Check a class against the contract of its kind.
 
     Args:
-        kind: `benchmark`, `harness` or `environment`; of others only the declared `api` counts.
+        kind: `benchmark`, `harness`, `environment`, `analyzer` or `scanner`; of others only the
+            declared `api` counts.
         name: the id it was found by, for messages.
         found: what stands where the id leads.
+        declared_id: the id that the class must call itself; None where any will do.
 
     Raises:
         UnusableComponent: all that is missing or wrong, each with what to write.
@@ -53,6 +63,12 @@ def check_class(kind: str, name: str, found: object) -> type[Any]:
         )
     said = f"the {kind} {name!r}: {_place(found)}"
     problems = [Problem(f"{said} {wrong}", remedy=remedy) for wrong, remedy in _faults(kind, found)]
+    own_id = getattr(found, "id", None)
+    if declared_id is not None and isinstance(own_id, str) and own_id not in ("", declared_id):
+        # Records go by the class's own id, settings by the declared one.
+        wrong = f"calls itself {own_id!r}, and is installed as {declared_id!r}"
+        remedy = f"write `id = {declared_id!r}` in the class, or rename the entry point"
+        problems.append(Problem(f"{said} {wrong}", remedy=remedy))
     if problems:
         raise UnusableComponent.of(problems)
     return found
@@ -62,12 +78,14 @@ def _contract(kind: str) -> type[Any] | None:
     if kind not in _MODULES:
         return None
     # Imported here: `list` and the checks of ids need no contract.
-    from steelyard.components import benchmark, environment, harness
+    from steelyard.components import analyzer, benchmark, environment, harness, scanner
 
     contracts: dict[str, type[Any]] = {
         "benchmark": benchmark.Benchmark,
         "harness": harness.Harness,
         "environment": environment.Environment,
+        "analyzer": analyzer.Analyzer,
+        "scanner": scanner.Scanner,
     }
     return contracts[kind]
 
@@ -111,6 +129,8 @@ def _faults(kind: str, found: type[Any]) -> Iterator[tuple[str, str]]:
         yield from _harness_faults(found)
     if kind == "environment" and not isinstance(found.is_local, bool):
         yield "has an is_local that is neither True nor False", "write `is_local = True`"
+    if kind in ("analyzer", "scanner") and not isinstance(found.version, str):
+        yield "has a version that is no text", 'write `version = "1"` in the class'
 
 
 def _api_faults(kind: str, found: type[Any]) -> Iterator[tuple[str, str]]:
@@ -120,7 +140,7 @@ def _api_faults(kind: str, found: type[Any]) -> Iterator[tuple[str, str]]:
     own = [base for base in found.__mro__ if "api" in vars(base) and not _is_ours(base)]
     if not own:
         yield "declares no api", f"write `api = {SUPPORTED_API}` in the class"
-    elif isinstance(api, bool) or api != SUPPORTED_API:
+    elif type(api) is not int or api != SUPPORTED_API:
         yield (
             f"declares api = {api!r}; this version supports {SUPPORTED_API}",
             "install a version of it made for this steelyard, or write "

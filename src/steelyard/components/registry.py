@@ -8,26 +8,30 @@ this module: a pack or a candidate's tree never names a class.
 from __future__ import annotations
 
 import difflib
-import hashlib
-import importlib
-import importlib.util
-import inspect
-import sys
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
-from types import MappingProxyType, ModuleType
+from types import MappingProxyType
 from typing import Any, Final
 
 from steelyard.components import id_forms
 from steelyard.components.catalog import CATALOG, catalog_pack
 from steelyard.components.contract import UnusableComponent as UnusableComponent
-from steelyard.components.contract import check_class, said, where_raised
 from steelyard.components.id_forms import IdFault
+from steelyard.components.importing import load_class, load_file_class
+from steelyard.components.plugins import (
+    PlugIn,
+    UnreadablePackage,
+    missing_module,
+    plug_ins,
+    unreadable_packages,
+)
 from steelyard.config.errors import BadInput
+
+log = logging.getLogger(__name__)
 
 
 class Kind(StrEnum):
@@ -111,7 +115,7 @@ class Listing:
     aliases: tuple[str, ...] = ()
     extra: str | None = None
     problem: str | None = None
-    """Why a use of the id is refused: something else has it too."""
+    """Why it cannot be used, as far as can be told without importing it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,47 +127,44 @@ class Found:
     component: type[Any]
 
 
+RESERVED: Final[Mapping[Kind, Mapping[str, str]]] = MappingProxyType(
+    {Kind.ENVIRONMENT: {"auto": "the rule that picks an environment"}}
+)
+"""Ids that are no component and that no package may take, each with what it is."""
+
+
 @cache
-def _plugins(kind: Kind) -> list[EntryPoint]:
-    """Once a kind: reading every distribution's metadata takes 10 ms."""
-    return sorted(entry_points(group=kind.group), key=lambda point: point.name)
+def _plugins(kind: Kind) -> tuple[PlugIn, ...]:
+    taken = dict.fromkeys(_built_in_ids(kind), "built in")
+    return plug_ins(kind.group, {**taken, **RESERVED.get(kind, {})})
 
 
-def _origin(point: EntryPoint) -> str:
-    return point.dist.name if point.dist else "an installed package"
+def _built_in_ids(kind: Kind) -> list[str]:
+    aliases = [alias for entry in BUILTINS[kind].values() for alias in entry.aliases]
+    return [*BUILTINS[kind], *aliases]
 
 
 def list_components(kind: Kind) -> list[Listing]:
     """List the known components of a kind, built-ins first; imports none of them."""
-    points = _plugins(kind)
     built_in = [
-        Listing(
-            name,
-            entry.summary,
-            "built-in",
-            entry.aliases,
-            entry.extra,
-            _clash([_origin(point) for point in points if point.name == name]),
-        )
+        Listing(name, entry.summary, "built-in", entry.aliases, entry.extra)
         for name, entry in BUILTINS[kind].items()
     ]
     return built_in + [
-        Listing(
-            point.name,
-            point.value,
-            _origin(point),
-            problem=_clash(
-                ["steelyard"] * (point.name in BUILTINS[kind])
-                + [_origin(one) for one in points if one.name == point.name and one is not point]
-            ),
-        )
-        for point in points
+        Listing(one.id, one.target, one.origin, problem=_problem(one)) for one in _plugins(kind)
     ]
 
 
-def _clash(others: list[str]) -> str | None:
-    """Say why `find` refuses an id; None where nobody else declares it."""
-    return f"refused: also declared by {' and '.join(others)}" if others else None
+def _problem(plug_in: PlugIn) -> str | None:
+    if plug_in.refusal is not None:
+        return f"refused: {plug_in.refusal}"
+    missing = missing_module(plug_in)
+    return None if missing is None else f"unusable: there is no module {missing}"
+
+
+def unreadable_plugins(kind: Kind) -> tuple[UnreadablePackage, ...]:
+    """List installed packages of which nobody can say what they declare."""
+    return unreadable_packages(kind.group)
 
 
 def canonical_id(kind: Kind, name: str) -> str:
@@ -231,8 +232,8 @@ def id_fault(kind: Kind, name: str, base_dir: Path | None) -> IdFault | None:
 
 def known_ids(kind: Kind) -> list[str]:
     """Every id and alias, for messages and checks; imports nothing."""
-    ids = [*BUILTINS[kind], *(point.name for point in _plugins(kind))]
-    return ids + [alias for entry in BUILTINS[kind].values() for alias in entry.aliases]
+    ids = [*BUILTINS[kind], *(one.id for one in _plugins(kind)), *_built_in_ids(kind)]
+    return list(dict.fromkeys(ids))
 
 
 def find(kind: Kind, name: str, *, base_dir: Path | None = None) -> Found:
@@ -247,102 +248,39 @@ def find(kind: Kind, name: str, *, base_dir: Path | None = None) -> Found:
     Raises:
         UnknownComponent: nothing has that id.
         UnusableComponent: it cannot be imported, is not of that kind, declares another `api`, or
-            a plug-in takes the id of a built-in.
+            is an id that two packages declare. A package that declares the id of a built-in is
+            refused, with a warning, and the built-in found.
     """
     name = canonical_id(kind, name)
     if kind is Kind.BENCHMARK and is_pack_path(name):
-        return Found(name, _load_class(PACK_TARGET, kind, name))
+        return Found(name, load_class(PACK_TARGET, kind.value, name))
     if id_forms.is_file_class(name):
-        return Found(
-            name, check_class(kind.value, name, _from_file(kind, name, base_dir or Path.cwd()))
-        )
+        return Found(name, load_file_class(name, kind.value, base_dir or Path.cwd()))
     if id_forms.is_module_class(name):
-        return Found(name, _load_class(name, kind, name))
-    points = [point for point in _plugins(kind) if point.name == name]
+        return Found(name, load_class(name, kind.value, name))
+    declared = [one for one in _plugins(kind) if one.id == name]
     if name in BUILTINS[kind]:
-        if points:
+        for one in declared:
+            _warn_of(one, kind)
+        return Found(name, load_class(BUILTINS[kind][name].target, kind.value, name))
+    if declared:
+        if declared[0].refusal is not None:
             raise UnusableComponent(
-                f"{_origin(points[0])} declares the {kind.value} {name!r}, which is built in",
-                remedy="rename the plug-in's entry point, or uninstall the package",
+                f"the {kind.value} {name!r} of {declared[0].origin} is refused: "
+                f"{declared[0].refusal}",
+                remedy="rename its entry point, or uninstall the package",
             )
-        return Found(name, _load_class(BUILTINS[kind][name].target, kind, name))
-    if len(points) > 1:
-        raise UnusableComponent(
-            f"the {kind.value} {name!r} is declared by {' and '.join(map(_origin, points))}",
-            remedy="uninstall one of them",
+        return Found(
+            name, load_class(declared[0].target, kind.value, name, declared_id=declared[0].id)
         )
-    if points:
-        return Found(name, _load_class(points[0].value, kind, name))
     fault = id_fault(kind, name, base_dir or Path.cwd())
     message = fault.message if fault is not None else f"unknown {kind.value} {name!r}"
     raise UnknownComponent(message, remedy=fault.remedy if fault is not None else None)
 
 
-def _load_class(target: str, kind: Kind, name: str) -> type[Any]:
-    module_name, _, class_name = target.partition(":")
-    try:
-        module = importlib.import_module(module_name)
-    except (Exception, SystemExit) as error:
-        remedy = f"see what `python -c 'import {module_name}'` says"
-        if isinstance(error, ModuleNotFoundError):
-            remedy = _near_module(module_name, class_name) or remedy
-        raise _not_imported(kind, name, error, remedy) from error
-    found = _attribute(module, class_name, kind, name, module_name)
-    return check_class(kind.value, name, found)
-
-
-def _not_imported(
-    kind: Kind, name: str, error: BaseException, remedy: str, file: str | None = None
-) -> UnusableComponent:
-    # The import machinery's own frames say nothing; the file's do.
-    place = where_raised(error, file) if file or isinstance(error, SyntaxError) else None
-    return UnusableComponent(
-        f"the {kind.value} {name!r} cannot be imported: {said(error)}"
-        f"{f' ({place})' if place else ''}",
-        remedy=remedy,
+@cache
+def _warn_of(plug_in: PlugIn, kind: Kind) -> None:
+    """Once a process: its user may have meant the plug-in."""
+    log.warning(
+        "the %s %r of %s is refused: %s", kind.value, plug_in.id, plug_in.origin, plug_in.refusal
     )
-
-
-def _near_module(module_name: str, class_name: str) -> str | None:
-    """A module that is a file here needs its path: the working folder is not searched."""
-    path = Path(*module_name.split(".")).with_suffix(".py")
-    return f"did you mean ./{path}:{class_name}?" if path.is_file() else None
-
-
-def _from_file(kind: Kind, name: str, base_dir: Path) -> object:
-    fault = id_forms.missing_file(kind.value, name, base_dir)
-    if fault is not None:
-        raise UnusableComponent(fault.message, remedy=fault.remedy)
-    path_text, _, class_name = name.rpartition(":")
-    path = (base_dir / path_text).resolve()
-    module_name = f"steelyard_user_{hashlib.sha256(str(path).encode()).hexdigest()[:16]}"
-    module = sys.modules.get(module_name)
-    if module is None:
-        spec = importlib.util.spec_from_file_location(module_name, path)
-        if spec is None or spec.loader is None:
-            raise UnusableComponent(f"the {kind.value} {name!r}: {path} is not a Python file")
-        module = importlib.util.module_from_spec(spec)
-        sys.modules[module_name] = module
-        try:
-            spec.loader.exec_module(module)
-        except (Exception, SystemExit) as error:
-            del sys.modules[module_name]
-            remedy = f"see what `python {path_text}` says"
-            raise _not_imported(kind, name, error, remedy, str(path)) from error
-    return _attribute(module, class_name, kind, name, path_text)
-
-
-def _attribute(module: ModuleType, class_name: str, kind: Kind, name: str, shown: str) -> object:
-    if not hasattr(module, class_name):
-        own = [
-            n
-            for n, v in vars(module).items()
-            if inspect.isclass(v) and v.__module__ == module.__name__
-        ]
-        near = difflib.get_close_matches(class_name, own, n=1)
-        remedy = f"did you mean {near[0]}?" if near else f"it has: {', '.join(own) or 'no class'}"
-        raise UnusableComponent(
-            f"the {kind.value} {name!r}: {shown} has no class {class_name}", remedy=remedy
-        )
-    found: object = getattr(module, class_name)
-    return found
