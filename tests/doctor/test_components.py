@@ -13,6 +13,7 @@ import pytest
 from steelyard.doctor.components import examine_environment, examine_extras, examine_plugins
 from steelyard.doctor.finding import State
 from steelyard.doctor.remedies import install_argv, install_command
+from tests.environments.people import ordinary_user, run_python, without_namespaces
 
 DOCTOR = [sys.executable, "-m", "steelyard", "doctor", "--json"]
 
@@ -32,11 +33,7 @@ def test_both_local_environments_open_and_run_a_program() -> None:
 
 @pytest.mark.integration
 def test_without_user_namespaces_the_sandbox_is_broken_with_the_sysctl() -> None:
-    script = 'echo 0 > /proc/sys/user/max_user_namespaces; exec "$@"'
-    done = subprocess.run(
-        ["unshare", "-Ur", "sh", "-c", script, "-", *DOCTOR],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    done = run_python(["-m", "steelyard", "doctor", "--json"], prefix=without_namespaces())
     assert done.returncode == 1
     (found,) = _findings(done, "environment sandbox")
     assert found["state"] == "broken"
@@ -60,13 +57,9 @@ def test_without_bubblewrap_the_command_that_installs_it_is_shown(tmp_path: Path
 
 
 @pytest.mark.integration
-def test_without_cgroups_the_limits_are_a_warning() -> None:
-    """Where the cgroup file system is covered, as in most containers."""
-    script = 'mount -t tmpfs none /sys/fs/cgroup && exec "$@"'
-    done = subprocess.run(
-        ["unshare", "-Urm", "sh", "-c", script, "-", *DOCTOR],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+def test_without_a_writable_cgroup_the_limits_are_a_warning() -> None:
+    with ordinary_user() as (prefix, variables):
+        done = run_python(["-m", "steelyard", "doctor", "--json"], prefix=prefix, env=variables)
     limits = _findings(done, "environment sandbox: limits")
     assert [found["state"] for found in limits] == ["warning"], done.stdout
     assert "Delegate=yes" in limits[0]["remedy"]

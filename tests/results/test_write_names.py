@@ -16,6 +16,8 @@ SRC = Path(steelyard.__file__).parent
 # Places that write elsewhere than below a run directory, each with the reason.
 ALLOWED = {
     "results/files.py": "the place for it",
+    "results/retention.py": "removes whole runs that nobody holds, when a person asks",
+    "doctor": "a file without a name, synced to see how long that takes",
     "testing": "fakes and fault plans of tests",
     "environments": "working folders of sessions, in temporary folders",
     "benchmarks": "task data and scorers' working folders",

@@ -37,6 +37,11 @@ COMMANDS: Final[Mapping[str, CommandRow]] = MappingProxyType(
         ),
         "pack": CommandRow("steelyard.cli.pack:pack", "Write, check and look at packs."),
         "schema": CommandRow("steelyard.cli.schema:schema", "Print a file format's JSON Schema."),
+        "du": CommandRow("steelyard.cli.disk:du", "Say what runs take on disk."),
+        "prune": CommandRow("steelyard.cli.disk:prune", "Remove old runs by a retention rule."),
+        "upgrade": CommandRow(
+            "steelyard.cli.upgrade:upgrade", "Look at the formats of runs; name newer ones."
+        ),
         "doctor": CommandRow(
             "steelyard.cli.doctor:doctor", "Say what works on this machine, and the remedies."
         ),

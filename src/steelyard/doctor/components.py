@@ -16,6 +16,9 @@ from steelyard.doctor.finding import Finding, State, works
 from steelyard.doctor.remedies import install_command
 
 _OPEN_S: Final = 60.0
+_NOT_TIGHT: Final = (
+    "run as an ordinary user, outside of containers: docs/security.md"
+)
 _HELD: Final = ("memory", "processes", "cpu")
 
 
@@ -34,7 +37,7 @@ def examine_environment(provider: str) -> Iterator[Finding]:
         message, weak = asyncio.run(_opened(component))
     except (EnvironmentFault, AttemptFault, OSError, TimeoutError) as error:
         why, _, remedy = (str(error) or type(error).__name__).partition("; ")
-        yield Finding(area, State.BROKEN, why, remedy or "run again with `--debug` to see more")
+        yield Finding(area, State.BROKEN, why, remedy or _NOT_TIGHT)
         return
     yield works(area, message)
     if weak:
