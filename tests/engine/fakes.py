@@ -29,6 +29,7 @@ from steelyard.components.environment import (
 )
 from steelyard.components.harness import Harness, HarnessContext, HarnessResult, HarnessTraits
 from steelyard.components.issues import Phase
+from steelyard.components.steps import Step
 from steelyard.components.values import Message, Trust
 from steelyard.engine.services import Services
 from steelyard.engine.spec import ComponentSpec, ExecutionSpec, RequestSpec, TimeLimits
@@ -178,12 +179,16 @@ class Watch:
     def __init__(self) -> None:
         self.phases: list[Phase] = []
         self.sessions: list[tuple[str, str]] = []
+        self.steps: list[Step] = []
 
     def phase(self, token: str, phase: Phase) -> None:
         self.phases.append(phase)
 
     def session(self, token: str, state: str, provider: str) -> None:
         self.sessions.append((token, state))
+
+    def step(self, token: str, step: Step) -> None:
+        self.steps.append(step)
 
 
 def services(

@@ -95,6 +95,12 @@ class SecretStore:
         self._version += 1
         return SecretRef(ref)
 
+    def drop(self, ref: str) -> None:
+        """Forget a value that is worth nothing any more; nothing where there is none."""
+        if self._values.pop(ref, None) is not None:
+            self._originals.pop(ref, None)
+            self._version += 1
+
     def put_variable(self, name: str) -> bool:
         """Keep the value of an environment variable; False where it is unset or empty."""
         value = self._environ.get(name)

@@ -18,6 +18,7 @@ from typing import Final
 
 from steelyard.components.clock import AgentTimer
 from steelyard.components.environment import EnvironmentFault
+from steelyard.components.harness import HarnessResult
 from steelyard.components.issues import AttemptFault, IssueCode, Outcome, Phase
 from steelyard.config.errors import BadInput
 from steelyard.engine.services import Services
@@ -144,11 +145,11 @@ async def _run_agent(work: Work) -> None:
     try:
         if limit_s is None:
             work.timer = AgentTimer(work.services.clock)
-            result = await work.services.harness.run(work)
+            result = await _harness_result(work)
         else:
             async with asyncio.timeout(limit_s) as scope:
                 work.timer = AgentTimer(work.services.clock, RunDeadline(scope))
-                result = await work.services.harness.run(work)
+                result = await _harness_result(work)
     except TimeoutError as error:
         if limit_s is not None and scope.expired():
             raise TimeUp(f"the agent's time of {limit_s:g} s ran out") from error
@@ -159,9 +160,19 @@ async def _run_agent(work: Work) -> None:
     if not isinstance(result.answer, str | None):
         kind = type(result.answer).__name__
         raise AttemptFault(IssueCode.HARNESS_CRASHED, f"the harness's answer is {kind}, not text")
-    work.answer = result.answer
+    work.answer = _without_token(work, result.answer)
     for issue in result.issues:
         work.add_issue(issue.code, issue.message)
+
+
+async def _harness_result(work: Work) -> HarnessResult:
+    run = work.services.harness.run(work)
+    return await (run if work.gateway is None else work.gateway.held(run))
+
+
+def _without_token(work: Work, answer: str | None) -> str | None:
+    """The agent was handed a token, and may answer it."""
+    return answer if answer is None or work.gateway is None else work.gateway.text(answer)
 
 
 async def _collect(work: Work) -> None:
@@ -174,7 +185,7 @@ async def _collect(work: Work) -> None:
     if task_input.answer_file is not None:
         try:
             data = await session.read_file(task_input.answer_file)
-            work.answer = data.decode("utf-8", "replace")
+            work.answer = _without_token(work, data.decode("utf-8", "replace"))
         except FileNotFoundError:
             work.answer = None
         except ValueError as error:
@@ -182,7 +193,7 @@ async def _collect(work: Work) -> None:
             work.add_issue(IssueCode.OUTPUT_TRUNCATED, f"{task_input.answer_file}: {error}")
     elif task_input.answer_command is not None:
         done = await session.exec(task_input.answer_command, timeout_s=60)
-        work.answer = done.stdout_text if done.exit_code == 0 else None
+        work.answer = _without_token(work, done.stdout_text if done.exit_code == 0 else None)
     for number, path in enumerate(task_input.collect):
         target = await work.make_scratch() / f"collected-{number}"
         try:

@@ -24,7 +24,7 @@ class InProcessExecutor:
 
     def adopt(self, spec: RequestSpec, services: Services) -> None:
         """Take components that planning has already made for this very spec."""
-        self._services[id(spec)] = (spec, services)
+        self._services[id(spec)] = (spec, self._maker.completed(spec, services))
 
     async def execute(self, spec: ExecutionSpec, observer: ExecutionObserver) -> ExecutionResult:
         """Run one execution to its end."""
@@ -38,7 +38,9 @@ class InProcessExecutor:
         """Close components and endpoints; what fails is logged, the rest is closed."""
         held, self._services = list(self._services.values()), {}
         for _, services in held:
-            for component in (services.harness, services.environment):
+            for component in (services.harness, services.environment, services.gateway):
+                if component is None:
+                    continue
                 try:
                     async with asyncio.timeout(CLOSE_S):
                         await component.close()

@@ -140,6 +140,10 @@ class ExecutionObserver(Protocol):
         """A session with this token was opened, or closed."""
         ...
 
+    def step(self, token: str, step: Step) -> None:
+        """A step of an agent that is recorded as it happens: one that uses the gateway."""
+        ...
+
 
 class Executor(Protocol):
     """Runs executions, here or elsewhere.

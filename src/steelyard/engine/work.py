@@ -28,8 +28,10 @@ from steelyard.components.issues import (
 from steelyard.components.model import ModelClient
 from steelyard.components.values import NO_USAGE, Trust
 from steelyard.config.errors import BadInput
+from steelyard.engine.gateways import GatewayUse
 from steelyard.engine.services import Services
 from steelyard.engine.spec import ExecutionObserver, ExecutionResult, ExecutionSpec, PhaseTimes
+from steelyard.models.allowance import Allowance
 
 AGENT_SUFFIX: Final = "-a"
 SCORER_SUFFIX: Final = "-s"
@@ -96,6 +98,11 @@ class Work:
         self.setup_s = self.agent_s = self.waited_s = self.collect_s = self.evaluate_s = 0.0
         self._opening: asyncio.Lock | None = None
         self.timer = AgentTimer(services.clock)
+        self._allowance: Allowance | None = None
+        self.gateway: GatewayUse | None = None
+        """The attempt's use of the gateway, where its harness is one that uses it."""
+        if services.gateway is not None:
+            self.gateway = GatewayUse(services.gateway, self.allowance(), self.step)
 
     # -- the harness's context --------------------------------------------------------------
 
@@ -134,15 +141,45 @@ class Work:
                     "model id is none",
                     request_fault=True,
                 )
-            self.client = self.services.endpoint.client(self.timer)
+            self.client = self.services.endpoint.client(self.timer, self.allowance())
         return self.client
+
+    def allowance(self) -> Allowance:
+        """What the agent's calls may consume, whichever way they are made."""
+        if self._allowance is None:
+            request = self.spec.request
+            self._allowance = Allowance(request.attempt_usd, request.attempt_tokens)
+        return self._allowance
 
     async def model_access(self) -> ModelAccess:
         """Say how programs in the session reach the model."""
-        raise AttemptFault(IssueCode.CONFIGURATION, "no gateway runs here", request_fault=True)
+        harness, use = self.services.harness, self.gateway
+        if use is None:
+            why = (
+                "but the request's model id is none"
+                if harness.traits.uses_gateway
+                else "but its traits do not say `uses_gateway`"
+            )
+            raise AttemptFault(
+                IssueCode.CONFIGURATION,
+                f"programs of the harness {harness.id} call a model, {why}",
+                request_fault=True,
+            )
+        session = await self.session()
+        if session.model_url is None:
+            raise AttemptFault(
+                IssueCode.CONFIGURATION,
+                f"{self.services.environment.id} cannot bring the model gateway to its programs; "
+                "name another environment",
+                request_fault=True,
+            )
+        return await use.access(session.model_url, self.timer)
 
     def step(self, step: Step) -> None:
-        """Add a step to the trajectory."""
+        """Add a step to the trajectory; one of an agent at the gateway is told at once."""
+        if self.gateway is not None:
+            step = self.gateway.clean(step)
+            self.observer.step(self.spec.token, step)
         self.steps.append(step)
 
     async def session(self) -> Session:
@@ -184,8 +221,13 @@ class Work:
                 "of this machine; name an environment with images, or take `environment.image` out",
                 request_fault=True,
             )
+        use = self.gateway if suffix == AGENT_SUFFIX else None
         request = OpenRequest(
-            token=token, resources=needs.resources, network=needs.network, image=needs.image
+            token=token,
+            resources=needs.resources,
+            network=needs.network,
+            image=needs.image,
+            gate=None if use is None else await use.gate(),
         )
         try:
             session = await environment.open(request)
@@ -216,6 +258,8 @@ class Work:
 
     def add_issue(self, code: IssueCode, message: str) -> None:
         """Keep an issue of the phase under way, with the severity of its code."""
+        if self.gateway is not None:
+            message = self.gateway.text(message)
         text = self.services.redact(message)[:_MAX_MESSAGE_CHARS]
         self.issues.append(Issue(SEVERITY[code], self.phase, code, text, self.spec.execution))
 
@@ -237,6 +281,13 @@ class Work:
         """Sum up the execution."""
         evaluation = self.evaluation
         usage = self.client.usage if self.client is not None else NO_USAGE
+        succeeded = self.client.calls_succeeded if self.client is not None else 0
+        details = evaluation.details if evaluation is not None else {}
+        if self.gateway is not None:
+            usage = usage + self.gateway.usage
+            succeeded += self.gateway.calls_succeeded
+            details = self.gateway.tree(details)
+            self.gateway.forget()
         if evaluation is not None and evaluation.usage is not NO_USAGE:
             usage = usage + evaluation.usage
         for client in self.scorer_clients:
@@ -255,9 +306,9 @@ class Work:
             environment=self.description
             or {"provider": environment.id, "image": None, "digest": None},
             steps=tuple(self.steps),
-            details=evaluation.details if evaluation is not None else {},
+            details=details,
             request_fault=self.request_fault,
-            model_calls_succeeded=self.client.calls_succeeded if self.client is not None else 0,
+            model_calls_succeeded=succeeded,
         )
 
 

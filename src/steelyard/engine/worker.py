@@ -15,6 +15,7 @@ from typing import Literal
 
 from steelyard.components.clock import SystemClock
 from steelyard.components.issues import Issue, IssueCode, Outcome, Phase
+from steelyard.components.steps import Step
 from steelyard.config.errors import SteelyardError
 from steelyard.config.secrets import SecretStore, SecretUnavailable
 from steelyard.engine.executor import InProcessExecutor
@@ -29,6 +30,9 @@ class _Unobserved:
 
     def session(self, token: str, state: Literal["opened", "closed"], provider: str) -> None:
         pass
+
+    def step(self, token: str, step: Step) -> None:
+        pass  # it stands in the result
 
 
 async def run_one(spec: ExecutionSpec) -> ExecutionResult:
