@@ -7,44 +7,21 @@ in a process of its own that is ended when its time is up.
 
 from __future__ import annotations
 
-import asyncio
 import re
-import sys
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-import orjson
-
+from steelyard.benchmarks.pack.bounded.patterns import searched
+from steelyard.benchmarks.pack.timebox import MAX_TEXT_CHARS, boxed
 from steelyard.components.issues import AttemptFault, IssueCode
 
 IN_PROCESS_STEPS: Final = 2_000_000
 """About 50 ms of the engine's own steps."""
-TIMEOUT_S: Final = 5.0
-MAX_TEXT_CHARS: Final = 10 * 1024 * 1024
-_MAX_REPLY_BYTES: Final = 64 * 1024 * 1024
 
 _ESCAPE: Final = re.compile(r"\\.", re.DOTALL)
 _REFERENCE: Final = re.compile(r"\\[1-9]|\(\?P=|\(\?\(")
 _NESTED: Final = re.compile(r"\)[*+{]")
-
-# Reads one line of JSON, writes one. Its own CPU limit ends it should its parent die first.
-_CHILD: Final = r"""
-import json, re, resource, sys
-resource.setrlimit(resource.RLIMIT_CPU, (int(sys.argv[1]), int(sys.argv[1])))
-job = json.load(sys.stdin.buffer)
-compiled = re.compile(job["pattern"], job["flags"])
-if job["how"] == "last":
-    last = None
-    for last in compiled.finditer(job["text"]):
-        pass
-    found = None if last is None else last[1] if compiled.groups else last[0]
-elif job["how"] == "full":
-    found = "" if compiled.fullmatch(job["text"]) else None
-else:
-    found = "" if compiled.search(job["text"]) else None
-sys.stdout.write(json.dumps({"found": found}))
-"""
 
 
 class BadPattern(ValueError):
@@ -89,7 +66,7 @@ async def is_found(found: Matcher, text: str, *, full: bool) -> bool:
     """True where the pattern is found in the text; with `full`, where it matches all of it.
 
     Raises:
-        AttemptFault: SCORER_TIMED_OUT where it takes longer than `TIMEOUT_S`.
+        AttemptFault: SCORER_TIMED_OUT where it takes longer than `timebox.CPU_S`.
     """
     if found.may_run_here(len(text)):
         compiled = found.compiled
@@ -101,17 +78,11 @@ async def last_group(found: Matcher, text: str) -> str | None:
     """Give group 1 of the last match (all of it where there are no groups), None without one.
 
     Raises:
-        AttemptFault: SCORER_TIMED_OUT where it takes longer than `TIMEOUT_S`.
+        AttemptFault: SCORER_TIMED_OUT where it takes longer than `timebox.CPU_S`.
     """
     if not found.may_run_here(len(text)):
         return await _in_child(found, text, "last")
-    last = None
-    for last in found.compiled.finditer(text):  # noqa: B007 — the last one is what is wanted
-        pass
-    if last is None:
-        return None
-    group: str | None = last[1] if found.compiled.groups else last[0]
-    return group
+    return searched(found.compiled.pattern, found.compiled.flags, text, "last")
 
 
 async def _in_child(found: Matcher, text: str, how: str) -> str | None:
@@ -119,46 +90,6 @@ async def _in_child(found: Matcher, text: str, how: str) -> str | None:
         raise AttemptFault(
             IssueCode.SCORER_CRASHED, f"a text of {len(text)} characters is too long for a pattern"
         )
-    pattern = found.compiled.pattern
-    job = {"pattern": pattern, "flags": found.compiled.flags, "text": text, "how": how}
-    payload = _json_bytes(job)
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        *("-I", "-S", "-B", "-c", _CHILD, str(int(TIMEOUT_S) + 1)),
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.DEVNULL,
-        env={},
-        limit=_MAX_REPLY_BYTES,
-    )
-    try:
-        async with asyncio.timeout(TIMEOUT_S):
-            reply, _ = await process.communicate(payload)
-    except TimeoutError as error:
-        raise AttemptFault(
-            IssueCode.SCORER_TIMED_OUT,
-            f"the pattern {pattern[:80]!r} took longer than {TIMEOUT_S:g} s on this text; "
-            "write it without nested repetition",
-        ) from error
-    finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
-    if process.returncode != 0:
-        raise AttemptFault(
-            IssueCode.SCORER_CRASHED,
-            f"the process for the pattern {pattern[:80]!r} ended with {process.returncode}",
-        )
-    answer: str | None = orjson.loads(reply)["found"]
-    return answer
-
-
-def _json_bytes(job: dict[str, object]) -> bytes:
-    try:
-        return orjson.dumps(job)
-    except TypeError:  # lone surrogates, as a JSON-speaking endpoint may send them
-        job = {
-            k: v.encode("utf-8", "replace").decode() if isinstance(v, str) else v
-            for k, v in job.items()
-        }
-        return orjson.dumps(job)
+    compiled = found.compiled
+    job = {"pattern": compiled.pattern, "flags": compiled.flags, "text": text, "how": how}
+    return await boxed(searched, job, here=False, what=f"the pattern {compiled.pattern[:80]!r}")
