@@ -121,7 +121,20 @@ class HoldsASlotDuringBackoff(Admission):
             self._task_concurrency += waiting
 
 
+class ForgetsToWakeWhenALimitIsRaised(Admission):
+    def set_provider_limit(self, provider: str, limit: int) -> None:
+        self._provider(provider).limit = limit
+
+
+class ForgetsThatItIsPaused(Admission):
+    def retry(self, start: Start, ready_at: float, now: float, **cost: Any) -> bool:
+        self.resume()
+        return super().retry(start, ready_at, now, **cost)
+
+
 MUTATIONS = (
+    ForgetsToWakeWhenALimitIsRaised,
+    ForgetsThatItIsPaused,
     HoldsASlotWhileItsProviderIsFull,
     PassesAHeadThatIsBlockedOnDollars,
     ForgetsTheProviderSlotOnRetry,

@@ -20,12 +20,15 @@ from steelyard.engine.attempt_queue import AttemptsOf, Queued, queue_of
 from steelyard.engine.budget import (
     NO_BUDGET,
     NO_RESERVATION,
+    NO_SPENDING,
     BudgetLimits,
+    BudgetStanding,
     Pool,
     RequestMoney,
     Reservation,
     as_usd,
     nano_usd,
+    standing_of,
 )
 from steelyard.engine.capacity import Limits, Provider, WaitList
 from steelyard.engine.turns import RequestState, Turns
@@ -264,6 +267,27 @@ class Admission:
         """
         lacks = self._requests[request].lacks
         return "paused" if self._is_paused and lacks else lacks
+
+    def standing(self, request: int | None = None) -> BudgetStanding:
+        """What is spent of a request's own budget, or of the orchestration's."""
+        if request is None:
+            return standing_of(self._usd, self._tokens)
+        money = self._requests[request].money
+        return NO_SPENDING if money is None else money.standing
+
+    def provider_use(self) -> dict[str, tuple[int, int]]:
+        """Executions that run through each provider, and its limit; 0 for none."""
+        return {name: (state.running, state.limit) for name, state in self._providers.items()}
+
+    @property
+    def task_concurrency(self) -> int:
+        """How many executions may run at once."""
+        return self._task_concurrency
+
+    @property
+    def is_paused(self) -> bool:
+        """True from `pause` to `resume`."""
+        return self._is_paused
 
     # Controls
 

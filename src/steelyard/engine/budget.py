@@ -38,6 +38,19 @@ class BudgetLimits:
 NO_BUDGET: Final = BudgetLimits()
 
 
+@dataclass(frozen=True, slots=True)
+class BudgetStanding:
+    """What is spent of a budget; a limit of None is none."""
+
+    spent_usd: float = 0.0
+    limit_usd: float | None = None
+    spent_tokens: int = 0
+    limit_tokens: int | None = None
+
+
+NO_SPENDING: Final = BudgetStanding()
+
+
 def nano_usd(usd: float) -> int:
     """US dollars as whole billionths, to the nearest."""
     return round(usd * _NANO)
@@ -79,6 +92,12 @@ class Pool:
         """Turn a reservation into what was really spent."""
         self.reserved -= reserved
         self.spent += spent
+
+
+def standing_of(usd: Pool, tokens: Pool) -> BudgetStanding:
+    """Say what is spent of a pool of dollars and one of tokens."""
+    limit_usd = None if usd.limit is None else as_usd(usd.limit)
+    return BudgetStanding(as_usd(usd.spent), limit_usd, tokens.spent, tokens.limit)
 
 
 class CostEstimate:
@@ -219,6 +238,11 @@ class RequestMoney:
         if self._tokens_estimate is not None:
             self._tokens_estimate.add(tokens)
         self._estimate()
+
+    @property
+    def standing(self) -> BudgetStanding:
+        """What is spent of the request's own limits."""
+        return standing_of(self._usd, self._tokens)
 
     def _estimate(self) -> None:
         usd = 0 if self._usd_estimate is None else self._usd_estimate.value()

@@ -16,16 +16,17 @@ from typing import Final, Literal
 from steelyard.components.clock import Clock, utc_text
 from steelyard.components.issues import Outcome, Phase
 from steelyard.components.values import NO_USAGE
-from steelyard.config.errors import SteelyardError
 from steelyard.config.redaction import Redactor
 from steelyard.config.secrets import SecretStore
 from steelyard.engine.admission import Admission, Start
+from steelyard.engine.control import Controls, Steered
 from steelyard.engine.dead_runs import report_leftovers
 from steelyard.engine.events import LaunchResult, Observer, RequestResult, RunOutcome
 from steelyard.engine.finish import finish_run
 from steelyard.engine.loading import in_daemon
-from steelyard.engine.opening import load, open_run, take_over
-from steelyard.engine.outcomes import EXIT_STATUS, orchestration_outcome
+from steelyard.engine.open_all import open_all
+from steelyard.engine.opening import load, take_over
+from steelyard.engine.outcomes import launch_result
 from steelyard.engine.plan import Plan
 from steelyard.engine.run_log import current_run, run_logs
 from steelyard.engine.run_state import Flight, RunState, Stop
@@ -51,12 +52,14 @@ class Driver:
         clock: Clock,
         observer: Observer,
         redactor: Redactor | None = None,
+        controls: Controls | None = None,
         faults: Faults = NO_FAULTS,
     ) -> None:
         self._plan = plan
         self._executor = executor
         self._clock = clock
         self._observer = observer
+        self._controls = controls or Controls()
         self._redactor = redactor or Redactor(SecretStore({}))
         self._faults = faults
         self._admission = Admission(plan.limits, budget=plan.budget())
@@ -83,20 +86,9 @@ class Driver:
         """
         began_s = self._clock.monotonic()
         self._loop = asyncio.get_running_loop()
-        try:
-            for request in self._plan.requests:
-                self._runs.append(
-                    open_run(
-                        request,
-                        self._clock,
-                        self._syncer,
-                        redact=self._redactor.raw,
-                        faults=self._faults,
-                    )
-                )
-        except SteelyardError as error:
-            await self._close_unstarted(error)
-            raise
+        self._runs += await open_all(
+            self._plan, self._clock, self._syncer, redactor=self._redactor, faults=self._faults
+        )
         self._open_runs = len(self._runs)
         for index, run in enumerate(self._runs):
             for warning in run.folder.warnings:
@@ -112,6 +104,7 @@ class Driver:
                 spends=run.plan.spec.model is not None,
             )
         self._set_deadline()
+        self._controls.bind(self._steered())
         logs = run_logs(
             [(run.name, run.folder.files.log) for run in self._runs],
             self._plan.orchestration.runtime.file_log_level,
@@ -130,6 +123,7 @@ class Driver:
                 if self._stop is not None:  # cancelled before there was anything to stop
                     self._end_all(self._stop)
         finally:
+            self._controls.release()
             for timer in (*self._timers, self._wake):
                 if timer is not None:
                     timer.cancel()
@@ -139,26 +133,12 @@ class Driver:
             self._threads.shutdown(wait=False, cancel_futures=True)
             logs.close()
         requests = tuple(self._results[index] for index in range(len(self._runs)))
-        outcome = orchestration_outcome([request.outcome for request in requests])
-        status = EXIT_STATUS[outcome]
-        if outcome is RunOutcome.CANCELLED and self._exit_status is not None:
-            status = self._exit_status
-        return LaunchResult(
-            outcome,
-            status,
+        return launch_result(
             requests,
-            self._clock.monotonic() - began_s,
-            self._watch.lag.quantile_ms(0.99),
+            self._exit_status,
+            elapsed_s=self._clock.monotonic() - began_s,
+            loop_lag_p99_ms=self._watch.lag.quantile_ms(0.99),
         )
-
-    async def _close_unstarted(self, error: SteelyardError) -> None:
-        """Say in the runs that were opened why they never began: they must not look dead."""
-        reason = f"another request could not be opened: {error}"
-        for run in self._runs:
-            await run.journal.finish(RunOutcome.FAILED.value, {}, reason)
-            run.journal.close()
-        await self._syncer.close()
-        self._threads.shutdown(wait=False)
 
     # -- stopping ------------------------------------------------------------------------------
 
@@ -192,7 +172,7 @@ class Driver:
     def _stop_run(self, index: int, stop: Stop) -> None:
         """Start nothing more of a request and end what is under way."""
         run = self._runs[index]
-        if run.stop is not None or run.ended:
+        if run.ended or (run.stop is not None and (stop.lets_run or not run.stop.lets_run)):
             return
         run.stop = stop
         log.info("%s stops: %s", run.name, stop.reason.split("\n", 1)[0])
@@ -202,9 +182,35 @@ class Driver:
         loading = self._loading.get(index)
         if loading is not None and loading is not asyncio.current_task():
             loading.cancel()
-        for flight in run.flights.values():
-            flight.task.cancel()
+        if not stop.lets_run:
+            for flight in run.flights.values():
+                flight.task.cancel()
         self._settle(index)
+
+    def _drain(self, reason: str) -> bool:
+        """Start nothing more; whoever has all of it under way ends as if nothing had been said."""
+        cut = [
+            index
+            for index, run in enumerate(self._runs)
+            if not run.ended
+            and run.stop is None
+            and (run.tasks is None or self._admission.pending(index))
+        ]
+        for index in cut:
+            self._stop_run(index, Stop(RunOutcome.CANCELLED, reason, lets_run=True))
+        return bool(cut)
+
+    def _steered(self) -> Steered:
+        return Steered(
+            admission=self._admission,
+            runs=self._runs,
+            clock=self._clock,
+            dispatch=self._dispatch,
+            drain=self._drain,
+            cancel=self.cancel,
+            is_stopping=lambda: self._stop is not None,
+            notice=self._observer.notice,
+        )
 
     def _on_storage_failure(self, index: int) -> None:
         self._stop_run(index, Stop(RunOutcome.FAILED, str(self._runs[index].journal.failure)))
@@ -424,7 +430,8 @@ class Driver:
         """Note the phase of an execution; for progress only."""
         run = self._by_token.get(token)
         if run is not None:
-            run.flights[token].phase = phase
+            flight = run.flights[token]
+            flight.phase, flight.phase_since_s = phase, self._clock.monotonic()
 
     def session(self, token: str, state: Literal["opened", "closed"], provider: str) -> None:
         """Put the opening or closing of a session into the journal."""

@@ -24,6 +24,19 @@ class RunOutcome(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Underway:
+    """One execution that runs now."""
+
+    task_id: str
+    attempt: int
+    phase: str
+    phase_s: float
+    """How long it has been in this phase."""
+    age_s: float
+    """How long ago it started."""
+
+
+@dataclass(frozen=True, slots=True)
 class Progress:
     """Where one request stands."""
 
@@ -41,6 +54,15 @@ class Progress:
     reused: int
     cost_usd: float | None
     elapsed_s: float
+    slowest: tuple[Underway, ...] = ()
+    """The few that have run longest, the longest first."""
+    budget_usd: float | None = None
+    """The request's own limit; None where it has none."""
+
+    @property
+    def queued(self) -> int:
+        """Attempts that neither run nor have an outcome; 0 until the tasks are loaded."""
+        return max(0, (self.planned or 0) - self.ended - self.running)
 
     @property
     def ended(self) -> int:
@@ -60,7 +82,18 @@ class Progress:
             "issues": dict(self.issues),
             "reused": self.reused,
             "cost_usd": self.cost_usd,
+            "budget_usd": self.budget_usd,
             "elapsed_s": round(self.elapsed_s, 1),
+            "slowest": [
+                {
+                    "task_id": one.task_id,
+                    "attempt": one.attempt,
+                    "phase": one.phase,
+                    "phase_s": round(one.phase_s, 1),
+                    "age_s": round(one.age_s, 1),
+                }
+                for one in self.slowest
+            ],
         }
 
 

@@ -13,6 +13,7 @@ from steelyard.components.clock import Clock, SystemClock
 from steelyard.config.errors import BadInput
 from steelyard.config.redaction import Redactor
 from steelyard.config.resolve import Resolution
+from steelyard.engine.control import Controls
 from steelyard.engine.driver import Driver
 from steelyard.engine.events import LaunchResult, Observer, Unobserved
 from steelyard.engine.executor import InProcessExecutor
@@ -58,6 +59,7 @@ async def launch(
     prepared: Prepared,
     *,
     observer: Observer | None = None,
+    controls: Controls | None = None,
     faults: Faults = NO_FAULTS,
     handle_signals: bool = False,
 ) -> LaunchResult:
@@ -66,6 +68,7 @@ async def launch(
     Args:
         prepared: what `prepare` gave; used once.
         observer: is told of progress, on the event loop.
+        controls: a new handle, to steer the launch with while it runs.
         faults: what a test does to writes.
         handle_signals: whether SIGINT and SIGTERM cancel it; for the main thread only.
 
@@ -91,6 +94,7 @@ async def launch(
         clock=prepared.clock,
         observer=observer or Unobserved(),
         redactor=prepared.redactor,
+        controls=controls,
         faults=faults,
     )
     with ExitStack() as stack:

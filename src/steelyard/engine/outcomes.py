@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Final
 
 from steelyard.components.issues import Outcome
-from steelyard.engine.events import RunOutcome
+from steelyard.engine.events import LaunchResult, RequestResult, RunOutcome
 
 EXIT_STATUS: Final[Mapping[RunOutcome, int]] = MappingProxyType(
     {
@@ -49,3 +49,18 @@ def closed_ledger(counts: Mapping[Outcome, int], planned: int) -> dict[Outcome, 
     ledger = {outcome: counts.get(outcome, 0) for outcome in Outcome}
     ledger[Outcome.NOT_STARTED] += planned - sum(ledger.values())
     return ledger
+
+
+def launch_result(
+    requests: tuple[RequestResult, ...],
+    cancelled_status: int | None,
+    *,
+    elapsed_s: float,
+    loop_lag_p99_ms: float | None,
+) -> LaunchResult:
+    """Say how an orchestration ended; `cancelled_status` is the exit status of who cancelled it."""
+    outcome = orchestration_outcome([request.outcome for request in requests])
+    status = EXIT_STATUS[outcome]
+    if outcome is RunOutcome.CANCELLED and cancelled_status is not None:
+        status = cancelled_status
+    return LaunchResult(outcome, status, requests, elapsed_s, loop_lag_p99_ms)

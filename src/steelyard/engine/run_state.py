@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Any, Final
 
 from steelyard.components.benchmark import Task
@@ -15,7 +16,7 @@ from steelyard.components.issues import Issue, IssueCode, Outcome, Phase, Severi
 from steelyard.components.values import NO_USAGE, Usage
 from steelyard.engine.admission import Start
 from steelyard.engine.carry_over import CarryOver, saved_work
-from steelyard.engine.events import Progress, RunOutcome
+from steelyard.engine.events import Progress, RunOutcome, Underway
 from steelyard.engine.request_plan import RequestPlan
 from steelyard.engine.spec import ExecutionResult, ExecutionSpec, SavedWork
 from steelyard.results.files import NO_FAULTS, Faults, write_beside
@@ -32,6 +33,8 @@ log = logging.getLogger(__name__)
 LARGE_ANSWER_CHARS: Final = INLINE_LIMIT_BYTES // 4
 """Above this an answer may be too large for its record: a character takes up to 4 bytes."""
 
+_SLOWEST_SHOWN: Final = 5
+
 
 @dataclass(slots=True)
 class Flight:
@@ -44,6 +47,8 @@ class Flight:
     """Monotonic."""
     began_at: str
     phase: Phase = Phase.SETUP
+    phase_since_s: float | None = None
+    """Monotonic; None before the first phase was told."""
     saved: AttemptRecord | None = None
     """The earlier record whose work is scored again."""
 
@@ -54,6 +59,8 @@ class Stop:
 
     outcome: RunOutcome
     reason: str
+    lets_run: bool = False
+    """True where what runs goes on to its end: nothing more is started."""
 
 
 @dataclass(slots=True)
@@ -285,7 +292,22 @@ class RunState:
             reused=self.reused,
             cost_usd=self.cost_usd,
             elapsed_s=(self.ended_s or now_s) - self.began_s,
+            slowest=tuple(self._slowest(now_s)),
+            budget_usd=self.plan.budget.usd,
         )
+
+    def _slowest(self, now_s: float) -> Iterator[Underway]:
+        """The first of those under way: they stand in the order in which they began."""
+        for flight in islice(self.flights.values(), _SLOWEST_SHOWN):
+            assert self.tasks is not None  # noqa: S101 — attempts start after loading
+            since_s = flight.began_s if flight.phase_since_s is None else flight.phase_since_s
+            yield Underway(
+                self.tasks[flight.start.task].id,
+                flight.start.attempt,
+                flight.phase.value,
+                now_s - since_s,
+                now_s - flight.began_s,
+            )
 
     def keep_trajectory(self, flight: Flight, result: ExecutionResult) -> dict[str, Any]:
         """Write the steps of an execution beside the records; give the record's `trajectory`.

@@ -41,6 +41,8 @@ class EventKind(StrEnum):
     """`message`."""
     REQUEST_STOPPED = "request_stopped"
     """`reason`: a fault that every attempt would meet."""
+    CONTROL = "control"
+    """`action`, `by`: somebody steered the launch while it ran; `provider`, `value` where given."""
     FINISHED = "finished"
     """`outcome`, `counts`, `reason`: always the last."""
 
