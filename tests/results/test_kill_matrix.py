@@ -15,9 +15,10 @@ from steelyard.results.files import WritePoint
 from steelyard.results.lock import is_alive
 from steelyard.results.reader import RunReader, RunState
 from steelyard.results.reuse import DecisionKind, PlanShape, ReuseSource, choose_source
+from steelyard.results.step_log import usage_so_far
 from steelyard.results.summary import rebuild
 from steelyard.testing.faults import KillAt, kill_plans
-from tests.results.workload import EVALUATION, TASKS, K, a_run, generation, token_of
+from tests.results.workload import EVALUATION, STEPS, TASKS, K, a_run, generation, token_of
 
 CHILD = Path(__file__).with_name("kill_child.py")
 SHAPE = PlanShape("toy", K, "avg", False)
@@ -34,6 +35,9 @@ NTH = {
     WritePoint.ATTEMPT_FOLDER_MADE: 2,
     WritePoint.ATTEMPT_FILE_WRITTEN: 2,
     WritePoint.ATTEMPT_FILE_RENAMED: 2,
+    WritePoint.STEP_LOG_CREATED: 2,
+    WritePoint.STEPS_APPENDED: 2 + STEPS,
+    WritePoint.STEP_LOG_REMOVED: 2,
 }
 LAST_EVENT = KillAt(WritePoint.EVENTS_APPENDED, 2 * len(TASKS) + 1)
 PLANS = [plan for point in WritePoint for plan in kill_plans(point, NTH.get(point, 1))]
@@ -56,6 +60,7 @@ def test_a_kill_loses_nothing_that_was_acknowledged(plan: KillAt, tmp_path: Path
         assert not is_alive(root / "lock")
         if (root / "run.json").exists():
             _assert_nothing_is_lost(root, intents, synced)
+            _assert_steps_are_named(root, [task for kind, _, task in told if kind == "step"])
         else:
             assert not synced
             with pytest.raises(RunUnreadable):
@@ -83,6 +88,20 @@ def _assert_nothing_is_lost(
     first = (root / "metrics.json").read_bytes(), (root / "summary.md").read_bytes()
     rebuild(root)
     assert first == ((root / "metrics.json").read_bytes(), (root / "summary.md").read_bytes())
+
+
+def _assert_steps_are_named(root: Path, steps: list[str]) -> None:
+    """What an attempt in flight had cost when the process died is known, up to its last step."""
+    for flight in RunReader(root).in_flight:
+        usage = usage_so_far(root, flight.task_id, flight.attempt)
+        told = steps.count(flight.task_id) if flight.attempt == 1 else 0
+        if told:
+            assert usage is not None
+            # The step that was being written may be there, or be torn and left out.
+            assert usage.requests in (told, told + 1)
+            assert usage.cost_usd == usage.requests * 0.5
+        else:
+            assert usage is None or usage.requests <= 1
 
 
 def _assert_a_new_run_goes_on(results_dir: Path, synced: set[tuple[str, int]]) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from steelyard.components.issues import Issue, IssueCode, Outcome, Phase
+from steelyard.components.steps import Step
 from steelyard.components.values import Trust, Usage
 from steelyard.results.files import NO_FAULTS, Faults, write_beside
 from steelyard.results.journal import EventKind, Journal, Syncer
@@ -16,10 +17,13 @@ from steelyard.results.layout import RunPaths, attempt_folder
 from steelyard.results.progress_file import ProgressFile
 from steelyard.results.records import AttemptRecord, Timing
 from steelyard.results.run_folder import RunFolder, create_run
+from steelyard.results.step_log import StepLog
 from steelyard.results.summary import write_summary
 
 TASKS = ("plain", "with/slash", "emoji-🦀", "line\u2028separator")
 K = 2
+STEPS = 3
+"""Of each task's first attempt."""
 BENCHMARK_INFO: Mapping[str, Any] = {
     "id": "toy",
     "version": "1",
@@ -103,7 +107,7 @@ def token_of(task_id: str, attempt: int) -> str:
 
 
 async def play(results_dir: Path, faults: Faults, tell: Callable[[str, str, int], None]) -> None:
-    """Play the whole run. `tell` is told (`intent` or `synced`, task, attempt)."""
+    """Play the whole run. `tell` is told (`intent`, `step` or `synced`, task, attempt)."""
     clock = FixedClock()
     folder = a_run(results_dir, clock=clock, faults=faults)
     syncer = Syncer()
@@ -123,6 +127,11 @@ async def play(results_dir: Path, faults: Faults, tell: Callable[[str, str, int]
             journal.flush()
             if journal.failure is None:
                 tell("intent", task_id, attempt)
+        folder_of = attempt_folder(task_id, 1)
+        steps = StepLog(folder.root, folder_of, faults=faults)
+        for number in range(STEPS):
+            steps.append(Step("agent", f"step {number}", usage=Usage(requests=1, cost_usd=0.5)))
+            tell("step", task_id, 1)
         for attempt in range(1, K + 1):
             answer_file = None
             if attempt == 2:
@@ -131,6 +140,8 @@ async def play(results_dir: Path, faults: Faults, tell: Callable[[str, str, int]
             record = a_record(task_id, attempt, answer_file=answer_file)
             journal.record(record)
             journal.flush()
+            if attempt == 1:
+                steps.remove()
             done += 1
             if journal.failure is None:
                 await journal.synced()

@@ -17,6 +17,7 @@ from steelyard.components.benchmark import Task
 from steelyard.components.clock import SystemClock
 from steelyard.components.issues import Outcome, Phase
 from steelyard.components.registry import Kind
+from steelyard.components.steps import Step
 from steelyard.config.secrets import SecretStore
 from steelyard.engine.attempt import execute
 from steelyard.engine.services import EndpointPool, Maker, Services
@@ -32,6 +33,9 @@ class _Unobserved:
         """Ignore it."""
 
     def session(self, token: str, state: Literal["opened", "closed"], provider: str) -> None:
+        """Ignore it."""
+
+    def step(self, token: str, step: Step) -> None:
         """Ignore it."""
 
 

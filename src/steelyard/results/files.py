@@ -43,6 +43,9 @@ class WritePoint(StrEnum):
     ATTEMPT_FOLDER_MADE = "attempt_folder_made"
     ATTEMPT_FILE_WRITTEN = "attempt_file_written"
     ATTEMPT_FILE_RENAMED = "attempt_file_renamed"
+    STEP_LOG_CREATED = "step_log_created"
+    STEPS_APPENDED = "steps_appended"
+    STEP_LOG_REMOVED = "step_log_removed"
 
 
 class Faults(Protocol):
@@ -94,9 +97,22 @@ class AppendFile:
     """A file of lines that only grows; after a failed write it ends with its last good line."""
 
     def __init__(
-        self, path: Path, appended: WritePoint, synced: WritePoint, faults: Faults = NO_FAULTS
+        self,
+        path: Path,
+        appended: WritePoint,
+        synced: WritePoint | None,
+        faults: Faults = NO_FAULTS,
+        *,
+        created: WritePoint = WritePoint.JOURNAL_CREATED,
     ) -> None:
         """Create the file; it must not exist.
+
+        Args:
+            path: the file.
+            appended: the point of an append.
+            synced: the point of a sync; None for a file that nobody waits for.
+            faults: what a test does to it.
+            created: the point of its creation.
 
         Raises:
             StorageFailed: it cannot be created.
@@ -108,10 +124,10 @@ class AppendFile:
         self._good_bytes = 0
         self._synced_bytes = -1
         try:
-            faults.before(WritePoint.JOURNAL_CREATED)
+            faults.before(created)
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC
             self._fd = os.open(path, flags, 0o644)
-            faults.after(WritePoint.JOURNAL_CREATED)
+            faults.after(created)
         except OSError as error:
             raise StorageFailed(path, error) from error
 
@@ -153,7 +169,7 @@ class AppendFile:
             StorageFailed: the disk did not take it, or the file was removed or moved meanwhile.
         """
         mark = self._good_bytes
-        if mark == self._synced_bytes:
+        if self._synced is None or mark == self._synced_bytes:
             return
         try:
             self._faults.before(self._synced)
@@ -243,6 +259,20 @@ def write_beside(run_dir: Path, relative: str, data: bytes, faults: Faults = NO_
         path, data, WritePoint.ATTEMPT_FILE_WRITTEN, WritePoint.ATTEMPT_FILE_RENAMED, faults
     )
     return relative
+
+
+def remove_step_log(path: Path, faults: Faults = NO_FAULTS) -> None:
+    """Remove an attempt's log of steps, once its trajectory is written and recorded.
+
+    Raises:
+        StorageFailed: it cannot be removed.
+    """
+    try:
+        faults.before(WritePoint.STEP_LOG_REMOVED)
+        path.unlink(missing_ok=True)
+        faults.after(WritePoint.STEP_LOG_REMOVED)
+    except OSError as error:
+        raise StorageFailed(path, error) from error
 
 
 def make_folders(folder: Path, faults: Faults = NO_FAULTS) -> None:

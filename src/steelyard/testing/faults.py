@@ -36,6 +36,7 @@ CARRIES_BYTES = frozenset(
         WritePoint.METRICS_WRITTEN,
         WritePoint.SUMMARY_WRITTEN,
         WritePoint.ATTEMPT_FILE_WRITTEN,
+        WritePoint.STEPS_APPENDED,
     }
 )
 """The points at which `Side.DURING` means something."""
