@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -12,6 +13,12 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from steelyard.benchmarks.pack.case_checks import case_problems, load_cases
 from steelyard.benchmarks.pack.digest import DIGEST_CHARS, folder_digest
+from steelyard.benchmarks.pack.judging.settings import (
+    Judge,
+    JudgeParams,
+    judge_identity,
+    judge_of,
+)
 from steelyard.benchmarks.pack.load import CASES_FOLDER, Pack, read_pack
 from steelyard.benchmarks.pack.matching import last_group
 from steelyard.benchmarks.pack.paths import PathProblem, folder_in
@@ -19,6 +26,7 @@ from steelyard.benchmarks.pack.scoring import Weighed, score_of
 from steelyard.benchmarks.pack.template import Template
 from steelyard.benchmarks.pack.template_language import TemplateProblem
 from steelyard.benchmarks.pack.validators.contract import Work
+from steelyard.benchmarks.pack.validators.judge import ModelJudge
 from steelyard.components.benchmark import (
     Benchmark,
     BenchmarkInfo,
@@ -36,11 +44,13 @@ from steelyard.config.errors import BadInput
 
 
 class PackParams(BaseModel):
-    """Parameters of a pack: where it lies."""
+    """Parameters of a pack: where it lies, and who judges."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     path: str = Field(min_length=1)
     """The pack's folder."""
+    judge: JudgeParams | None = None
+    """The model that judges: over the pack's own `judge`, with key and address."""
 
 
 class PackBenchmark(Benchmark):
@@ -72,6 +82,14 @@ class PackBenchmark(Benchmark):
     def _uses_session(self) -> bool:
         return any(validator.uses_session for validator in self.pack.validators)
 
+    @cached_property
+    def _has_judges(self) -> bool:
+        return any(isinstance(validator, ModelJudge) for validator in self.pack.validators)
+
+    @cached_property
+    def _judge(self) -> Judge:
+        return judge_of(self.pack.file.judge, self.params.judge)
+
     def info(self) -> BenchmarkInfo:
         """Describe the pack; its id is its slug."""
         pack = self.pack
@@ -90,6 +108,13 @@ class PackBenchmark(Benchmark):
             primary="correct" if is_binary else "score",
             runs_model_code=self._uses_session or pack.file.answer.command is not None,
         )
+
+    def missing_extra(self) -> str | None:
+        """Name what reading this pack's files needs and this installation lacks."""
+        cases = self.pack.file.cases
+        files = [cases] if isinstance(cases, str) else cases
+        is_parquet = any(isinstance(f, str) and f.lower().endswith(".parquet") for f in files)
+        return "parquet" if is_parquet and importlib.util.find_spec("pyarrow") is None else None
 
     def load_tasks(self) -> Sequence[Task]:
         """Read and check every case."""
@@ -129,6 +154,24 @@ class PackBenchmark(Benchmark):
         """Give the scoring rules as a digest, and the case."""
         return {"scoring": self.pack.scoring_digest, "case": dict(task.data)}
 
+    def scoring_params(self, filled: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Give what of the judge can change a score; neither its address nor its key."""
+        if not self._has_judges:
+            return {}
+        return {"judge": judge_identity(self.pack.file.judge, filled.get("judge"))}
+
+    def scoring_models(self) -> Sequence[Mapping[str, Any]]:
+        """Give the judging model, where a validator asks one."""
+        if self._has_judges:
+            return (self._judge.model,)
+        if self.params.judge is not None:
+            raise BadInput(
+                f"`judge` is given, and the pack {self.pack.file.slug} has no validator of that "
+                "type",
+                remedy="leave it out",
+            )
+        return ()
+
     def reference(self, task: Task) -> Reference | None:
         """Give what `oracle` plays."""
         pack, found = self.pack, self.pack.reference
@@ -156,10 +199,15 @@ class PackBenchmark(Benchmark):
         answer = context.answer
         if pack.extract is not None and answer is not None:
             answer = await last_group(pack.extract, answer)
-        work = Work(task.data, answer, context)
+        given = {
+            "prompt": lambda: self._prompt_text(task),
+            "reference": lambda: self._reference_text(task),
+        }
+        work = Work(task.data, answer, context, judge=lambda: self._judge, given=given)
         found: list[Weighed] = []
         metrics: dict[str, float | bool] = {}
         reasons: dict[str, str] = {}
+        more: dict[str, Any] = {}
         for validator in pack.validators:
             verdict = await validator.verdict(work)
             found.append(Weighed(verdict.value, validator.weight, validator.is_gate))
@@ -168,6 +216,8 @@ class PackBenchmark(Benchmark):
             )
             if verdict.reason is not None:
                 reasons[validator.name] = verdict.reason[:2000]
+            if verdict.details is not None:
+                more[validator.name] = verdict.details
         score = score_of(found, scoring.strategy)
         metrics["score"] = score
         if scoring.threshold is not None:
@@ -176,8 +226,22 @@ class PackBenchmark(Benchmark):
         return Evaluation(
             metrics,
             trust=Trust.CONTAINED if self._uses_session else None,
-            details={"reasons": reasons} if reasons else {},
+            details={
+                **({"reasons": reasons} if reasons else {}),
+                **({"validators": more} if more else {}),
+            },
         )
+
+    def _prompt_text(self, task: Task) -> str:
+        """Give the prompt, whoever says what in it; it does not depend on the attempt."""
+        messages = [(role, _shown(item, task.data)) for role, item in self.pack.messages]
+        if len(messages) == 1:
+            return messages[0][1]
+        return "\n\n".join(f"{role}: {text}" for role, text in messages)
+
+    def _reference_text(self, task: Task) -> str:
+        reference = self.reference(task)
+        return (reference.answer if reference is not None else None) or ""
 
     def _folder_digest(self, name: str) -> str:
         if name not in self._folder_digests:

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from pydantic import BaseModel, ValidationError
 
+from steelyard.benchmarks.pack.judging.static_checks import secret_problems
 from steelyard.benchmarks.pack.schema import SCHEMA, PackFile
 from steelyard.benchmarks.pack.schema_validators import LATER_VALIDATOR_TYPES, VALIDATOR_MODELS
 from steelyard.config.errors import Problem, Where
@@ -66,7 +67,7 @@ def parse_pack(document: Document) -> tuple[PackFile | None, list[Problem]]:
                 remedy=f"write {SCHEMA}, or install a newer steelyard",
             )
         ]
-    problems = _not_in_this_version(document, data)
+    problems = _not_in_this_version(document, data) + secret_problems(document, data)
     for number, validator in enumerate(_validators(data)):
         problems += _validator_problems(document, validator, (*_VALIDATORS, number))
     pack = None
@@ -169,12 +170,6 @@ def _validator_problems(document: Document, validator: Any, path: FieldPath) -> 
 def _not_in_this_version(document: Document, data: Mapping[str, Any]) -> list[Problem]:
     """Name what belongs to the format but not to this version."""
     problems = []
-    if "judge" in data:
-        problems.append(
-            document.problem(
-                "judges are not available in this version", "judge", remedy="leave it out"
-            )
-        )
     environment, scoring = data.get("environment"), data.get("scoring")
     if isinstance(environment, dict) and "dockerfile" in environment:
         problems.append(

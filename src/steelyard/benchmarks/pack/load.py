@@ -11,6 +11,7 @@ from typing import Any
 
 from steelyard.benchmarks.pack.digest import data_digest, folder_digest
 from steelyard.benchmarks.pack.document import Document, parse_pack, shown_path
+from steelyard.benchmarks.pack.judging.static_checks import judge_problems
 from steelyard.benchmarks.pack.matching import BadPattern, Matcher, matcher
 from steelyard.benchmarks.pack.paths import (
     PathProblem,
@@ -142,6 +143,8 @@ class _Loader:
             self.problems.append(
                 self.document.problem(f"only prompts see {name!r}", *self.templates.required[name])
             )
+        has_answer = reference is not None and reference.answer is not None
+        self.problems += judge_problems(self.document, file, messages, has_reference=has_answer)
         self._scoring_paths()
         workspace = self._workspace()
         case_folders = self._case_folders()

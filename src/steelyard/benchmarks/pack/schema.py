@@ -9,6 +9,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field, PositiveFloat, PositiveInt, model_validator
 
+from steelyard.benchmarks.pack.judging.settings import JudgeSpec
 from steelyard.benchmarks.pack.schema_validators import AnyValidatorSpec
 from steelyard.benchmarks.pack.schema_validators.base import (
     Argv,
@@ -115,6 +116,7 @@ class PackFile(Strict):
     environment: EnvironmentSpec = EnvironmentSpec()
     limits: LimitsSpec = LimitsSpec()
     answer: AnswerSpec = AnswerSpec()
+    judge: JudgeSpec | None = None
     scoring: ScoringSpec
 
     @model_validator(mode="after")

@@ -9,6 +9,7 @@ from typing import Annotated, Final
 from pydantic import Field
 
 from steelyard.benchmarks.pack.schema_validators.base import ValidatorSpec
+from steelyard.benchmarks.pack.schema_validators.judging import JudgeValidatorSpec
 from steelyard.benchmarks.pack.schema_validators.programs import CodeSpec, CommandSpec
 from steelyard.benchmarks.pack.schema_validators.texts import (
     ChoiceSpec,
@@ -27,7 +28,8 @@ AnyValidatorSpec = Annotated[
     | NumberSpec
     | ChoiceSpec
     | CommandSpec
-    | CodeSpec,
+    | CodeSpec
+    | JudgeValidatorSpec,
     Field(discriminator="type"),
 ]
 """What `scoring.validators` holds."""
@@ -42,6 +44,7 @@ VALIDATOR_MODELS: Final[Mapping[str, type[ValidatorSpec]]] = MappingProxyType(
         "choice": ChoiceSpec,
         "command": CommandSpec,
         "code": CodeSpec,
+        "judge": JudgeValidatorSpec,
     }
 )
 """The schema of each type; `validators/build.py` has what makes a validator of it."""
@@ -57,6 +60,5 @@ LATER_VALIDATOR_TYPES: Final = (
     "file_tree",
     "python",
     "tool_calls",
-    "judge",
 )
 """Names of the format that this version does not run yet."""

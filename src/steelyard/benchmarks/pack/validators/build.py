@@ -10,6 +10,7 @@ from typing import Any, Final
 from steelyard.benchmarks.pack.schema import ScoringSpec
 from steelyard.benchmarks.pack.validators.choices import make_choice
 from steelyard.benchmarks.pack.validators.contract import Validator
+from steelyard.benchmarks.pack.validators.judge import make_judge
 from steelyard.benchmarks.pack.validators.making import Making, TemplateSet
 from steelyard.benchmarks.pack.validators.numbers import make_number
 from steelyard.benchmarks.pack.validators.programs import make_code, make_command
@@ -30,6 +31,7 @@ MAKERS: Final[Mapping[str, Callable[[Making, Any], Validator]]] = MappingProxyTy
         "choice": make_choice,
         "command": make_command,
         "code": make_code,
+        "judge": make_judge,
     }
 )
 """What makes a validator of each type; its schema is in `schema_validators`."""

@@ -39,6 +39,10 @@ class Verdict:
 PASSED = Verdict(1.0)
 
 
+def _no_judge() -> Judge:
+    raise BadInput("the pack has no judge")
+
+
 @dataclass(slots=True)
 class Work:
     """What the validators of one attempt look at."""
@@ -48,10 +52,10 @@ class Work:
     context: ScoringContext
     printed: dict[str, str] = field(default_factory=dict)
     """What each `command` validator's program printed, by the validator's name."""
-    judge: Judge | None = None
-    """What a `judge` asks; None in a pack without one."""
-    prompt: Callable[[], str] | None = None
-    """Gives the prompt as the agent saw it, for a `judge` that is shown it."""
+    judge: Callable[[], Judge] = _no_judge
+    """Says which model judges, and how often it is asked."""
+    given: Mapping[str, Callable[[], str]] = field(default_factory=dict)
+    """What a `judge` may be shown of the pack: gives the `prompt`, and the `reference`."""
     _client: ModelClient | None = None
 
     def judge_client(self) -> ModelClient:
@@ -62,7 +66,7 @@ class Work:
         """
         if self._client is None:
             try:
-                self._client = self.context.model(self.judge.model if self.judge else {})
+                self._client = self.context.model(self.judge().model)
             except BadInput as error:
                 message = f"the judge cannot be asked: {error.problems[0].message}"
                 raise AttemptFault(IssueCode.SCORER_CRASHED, message, request_fault=True) from error
@@ -100,24 +104,13 @@ class Validator(ABC):
         """
 
 
-class TextValidator(Validator):
-    """A validator that reads a text: the answer, a file, or what a command printed."""
+class ReadsText(Validator):
+    """A validator that looks at a text: the answer, a file, a program's output, the trajectory."""
 
     def __init__(self, name: str, spec: TextValidatorSpec, stdout_of: str | None) -> None:
         super().__init__(name, spec)
         self._on = spec.on
         self._stdout_of = stdout_of
-
-    async def verdict(self, work: Work) -> Verdict:
-        """Find the text, then judge it; where there is none the verdict is 0."""
-        text = self.text_of(work)
-        if text is None:
-            return Verdict(0.0, self._absence())
-        return await self.judge(text, work.fields)
-
-    @abstractmethod
-    async def judge(self, text: str, fields: Mapping[str, Any]) -> Verdict:
-        """Judge the text."""
 
     def text_of(self, work: Work) -> str | None:
         """Give the text that is judged, None where there is none."""
@@ -129,10 +122,26 @@ class TextValidator(Validator):
             return collected_text(work, self._on.file)
         return work.printed.get(self._stdout_of or "")
 
-    def _absence(self) -> str:
+    def absence(self) -> str:
+        """Say that there is no text to look at."""
         if isinstance(self._on, OnFile):
             return f"no file {self._on.file}"
         return "no trajectory" if self._on == "trajectory" else "no answer"
+
+
+class TextValidator(ReadsText):
+    """A validator that needs the text and the case's fields, nothing else."""
+
+    async def verdict(self, work: Work) -> Verdict:
+        """Find the text, then judge it; where there is none the verdict is 0."""
+        text = self.text_of(work)
+        if text is None:
+            return Verdict(0.0, self.absence())
+        return await self.judge(text, work.fields)
+
+    @abstractmethod
+    async def judge(self, text: str, fields: Mapping[str, Any]) -> Verdict:
+        """Judge the text."""
 
 
 def collected_text(work: Work, path: str) -> str | None:
