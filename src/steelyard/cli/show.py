@@ -14,6 +14,7 @@ from steelyard.cli.options import output_options
 from steelyard.components.issues import Outcome
 
 if TYPE_CHECKING:
+    from steelyard.results.failures import PrimaryMetric
     from steelyard.results.reader import RunReader
     from steelyard.results.records import AttemptRecord
 
@@ -21,8 +22,6 @@ DETAILED_AT_ONCE: Final = 10
 """How many attempts are shown whole where no `--limit` says otherwise."""
 MAX_SHOWN_CHARS: Final = 8_000
 """Of a prompt's message or an answer, for people; `--json` has all."""
-MAX_FILE_BYTES: Final = 64 * 1024 * 1024
-_FAILED: Final = frozenset({Outcome.FAILED_FATAL, Outcome.FAILED_ERROR, Outcome.TIMED_OUT})
 
 
 @click.command("show")
@@ -62,10 +61,11 @@ def show(
     and its issues.
     """
     from steelyard.cli.run_argument import run_root
+    from steelyard.results.failures import PrimaryMetric
     from steelyard.results.reader import RunReader
 
     reader = RunReader(run_root(run))
-    metric = _Metric(reader.document)
+    metric = PrimaryMetric(reader.document)
     is_whole = task is not None or failed
     limit = (DETAILED_AT_ONCE if is_whole and not as_json else 0) if limit is None else limit
 
@@ -74,7 +74,7 @@ def show(
             (task is None or record.task_id == task)
             and (attempt is None or record.attempt == attempt)
             and (outcome is None or record.outcome.value == outcome)
-            and (not failed or record.outcome in _FAILED or metric.is_nothing(record))
+            and (not failed or metric.is_failed(record))
         )
 
     records: list[AttemptRecord] = []
@@ -88,27 +88,6 @@ def show(
     view = _json if as_json else _print_whole if is_whole else _print_list
     view(reader, metric, records, matching, is_whole)
     return 0
-
-
-class _Metric:
-    """The primary metric, as `run.json` names it."""
-
-    def __init__(self, document: dict[str, Any]) -> None:
-        from steelyard.results.documents import part
-        from steelyard.results.tallies import metric_specs
-
-        info = part(document, "benchmark_info")
-        self.name = str(info.get("primary") or "score")
-        spec = next((spec for spec in metric_specs(info) if spec.name == self.name), None)
-        self._higher_is_better = spec is None or spec.higher_is_better
-
-    def value(self, record: AttemptRecord) -> float | bool | None:
-        return record.metrics.get(self.name)
-
-    def is_nothing(self, record: AttemptRecord) -> bool:
-        """True where it was scored and got nothing."""
-        value = self.value(record)
-        return value is not None and self._higher_is_better and not value
 
 
 def _check_task(reader: RunReader, task: str) -> None:
@@ -125,7 +104,11 @@ def _check_task(reader: RunReader, task: str) -> None:
 
 
 def _json(
-    reader: RunReader, metric: _Metric, records: list[AttemptRecord], matching: int, is_whole: bool
+    reader: RunReader,
+    metric: PrimaryMetric,
+    records: list[AttemptRecord],
+    matching: int,
+    is_whole: bool,
 ) -> None:
     from steelyard.cli.output import print_json
 
@@ -159,7 +142,11 @@ def _json(
 
 
 def _print_list(
-    reader: RunReader, metric: _Metric, records: list[AttemptRecord], matching: int, is_whole: bool
+    reader: RunReader,
+    metric: PrimaryMetric,
+    records: list[AttemptRecord],
+    matching: int,
+    is_whole: bool,
 ) -> None:
     from steelyard.cli.output import print_table
 
@@ -182,7 +169,11 @@ def _print_list(
 
 
 def _print_whole(
-    reader: RunReader, metric: _Metric, records: list[AttemptRecord], matching: int, is_whole: bool
+    reader: RunReader,
+    metric: PrimaryMetric,
+    records: list[AttemptRecord],
+    matching: int,
+    is_whole: bool,
 ) -> None:
     from steelyard.cli.output import say
     from steelyard.config import printable
@@ -270,17 +261,12 @@ def _answer(reader: RunReader, record: AttemptRecord) -> tuple[str | None, str |
 
 def _read(root: Path, relative: str) -> tuple[str | None, str | None]:
     """Read a file of the run; never one that lies elsewhere."""
-    path = root / relative
+    from steelyard.results.kept_files import KeptFileUnreadable, read_kept
+
     try:
-        if not path.resolve().is_relative_to(root.resolve()):
-            return None, f"{relative} leads out of the run directory"
-        if not path.is_file():
-            return None, f"{relative} is missing"
-        if path.stat().st_size > MAX_FILE_BYTES:
-            return None, f"{relative} is too large to be shown"
-        return path.read_bytes().decode("utf-8", "replace"), None
-    except (OSError, ValueError) as error:
-        return None, f"{relative} cannot be read: {getattr(error, 'strerror', None) or error}"
+        return read_kept(root, relative).decode("utf-8", "replace"), None
+    except KeptFileUnreadable as error:
+        return None, str(error)
 
 
 def _why(details: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -1,0 +1,36 @@
+"""Read what lies beside the records of a run: never what lies elsewhere, never without a bound."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+MAX_FILE_BYTES: Final = 64 * 1024 * 1024
+
+
+class KeptFileUnreadable(Exception):
+    """A file that a record names is not to be had; says why in one line."""
+
+
+def read_kept(root: Path, relative: str) -> bytes:
+    """Read a file that a record names.
+
+    Args:
+        root: the run directory.
+        relative: the path as the record has it; records may be anyone's.
+
+    Raises:
+        KeptFileUnreadable: it is missing, too large, no file, or leads out of the run directory.
+    """
+    path = root / relative
+    try:
+        if not path.resolve().is_relative_to(root.resolve()):
+            raise KeptFileUnreadable(f"{relative} leads out of the run directory")
+        if not path.is_file():
+            raise KeptFileUnreadable(f"{relative} is missing")
+        if path.stat().st_size > MAX_FILE_BYTES:
+            raise KeptFileUnreadable(f"{relative} is larger than {MAX_FILE_BYTES // 2**20} MiB")
+        return path.read_bytes()
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or str(error)
+        raise KeptFileUnreadable(f"{relative} cannot be read: {why}") from error
