@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
+from steelyard.components.benchmark import Benchmark
+from steelyard.components.contract import own_code
 from steelyard.components.registry import Kind, known_ids
 from steelyard.config.errors import BadInput, Problem, Where
 from steelyard.config.names import is_path_component
@@ -97,6 +100,44 @@ def endpoint_problems(
             break
     found = [replace(p, where=where(p.where.field or "model")) for p in problems]
     return list(dict.fromkeys(found))
+
+
+def scoring_model_problems(
+    benchmark: Benchmark,
+    secrets: SecretStore,
+    prices: Mapping[str, Mapping[str, Any]] | None,
+    where: Where,
+) -> list[Problem]:
+    """Find what of the models that scoring calls cannot be sent, or not be counted.
+
+    Args:
+        benchmark: whose models.
+        secrets: where references in their settings are looked up.
+        prices: the user's `prices:`; None where no budget in dollars holds them.
+        where: the place of the benchmark.
+    """
+    from steelyard.models.prices import is_priced
+    from steelyard.models.settings import parse_settings
+
+    problems: list[Problem] = []
+    try:
+        what = f"the benchmark {benchmark.id!r}: scoring_models()"
+        models = own_code(what, benchmark, benchmark.scoring_models)
+    except BadInput as error:
+        return placed(error.problems, where)
+    for model in models:
+        try:
+            parse_settings(model, secrets)
+        except BadInput as error:
+            found = [replace(p, message=f"the judge's model: {p.message}") for p in error.problems]
+            problems += moved(found, where)
+            continue
+        url = model.get("base_url") or ""
+        if prices is not None and not is_priced(model["id"], url, prices):
+            message = f"the price of the judge {model['id']!r} is not known, and the budget is in"
+            remedy = "write it under `prices:`, or give --allow-unpriced to count it as free"
+            problems.append(Problem(f"{message} dollars", where, remedy))
+    return problems
 
 
 def folder_problems(

@@ -128,6 +128,18 @@ class ExecutionResult:
     """Why the same fault would meet every attempt of the request."""
     model_calls_succeeded: int = 0
 
+    def fault_of_request(self, calls_succeeded: int) -> str | None:
+        """Say why the request must stop at once; None where it need not.
+
+        Once the agent's model has answered, a refusal is of one attempt. A scorer's model is
+        another one: that the agent's has answered says nothing of it.
+
+        Args:
+            calls_succeeded: how many calls of the agent's model have, in all attempts.
+        """
+        is_scorers = any(issue.phase is Phase.EVALUATE for issue in self.issues)
+        return self.request_fault if is_scorers or not calls_succeeded else None
+
 
 class ExecutionObserver(Protocol):
     """Is told of an execution while it runs; must return at once and never raise."""
