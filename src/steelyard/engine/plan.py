@@ -34,6 +34,7 @@ from steelyard.engine.plan_checks import (
     missing_run,
     moved,
     placed,
+    scoring_model_problems,
     unknown_providers,
 )
 from steelyard.engine.plan_values import admission_limits, price_values, time_limits
@@ -197,6 +198,7 @@ class _Planner:
             self._check_strategy(info)
         self._check_model(harness)
         self._check_price(harness)
+        self._check_scoring_models(benchmark if info is not None else None)
         environment_spec = self._environment_spec(info, harness)
         environment = (
             self.component(Kind.ENVIRONMENT, environment_spec) if environment_spec else None
@@ -348,6 +350,18 @@ class _Planner:
                 "write it under `prices:`, or give --allow-unpriced to count it as free",
             )
 
+    def _check_scoring_models(self, benchmark: Any) -> None:
+        """A judge is another model: named, reachable and priced before anything runs."""
+        if benchmark is None or self.faults.are_below("benchmark"):
+            return
+        whole, secrets = self.resolution.orchestration, self.maker.secrets
+        counts_usd = whole.budget.usd is not None or self.request.budget.usd is not None
+        if whole.runtime.allow_unpriced or self.faults.are_in_prices:
+            counts_usd = False
+        prices = price_values(whole) if counts_usd else None
+        where = self.where("benchmark")
+        self.problems += scoring_model_problems(benchmark, secrets, prices, where)
+
     def _paths(self) -> RunPaths | None:
         output = self.request.output
         results_dir = Path(self.resolution.orchestration.runtime.results_dir)
@@ -381,7 +395,7 @@ class _Planner:
             request,
             benchmark_id=info.id,
             benchmark_version=info.version,
-            benchmark_params=_scoring_params(
+            benchmark_params=services.benchmark.scoring_params(
                 self._filled(services.benchmark, request.benchmark.params)
             ),
         )
@@ -412,11 +426,6 @@ class _Planner:
             provider_is_local=type(services.environment).is_local,
             document=document,
         )
-
-
-def _scoring_params(params: dict[str, Any]) -> dict[str, Any]:
-    """The benchmark's parameters; where its files lie is not scoring."""
-    return {name: value for name, value in params.items() if name != "path"}
 
 
 def _component_spec(component_id: str, params: Mapping[str, Any]) -> ComponentSpec:
