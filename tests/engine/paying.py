@@ -10,6 +10,8 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from steelyard.components.harness import Harness, HarnessContext, HarnessResult, HarnessTraits
+from steelyard.components.steps import Step
+from steelyard.components.values import Usage
 from tests.engine.launching import request
 
 TASKS, K = 4, 2
@@ -28,13 +30,14 @@ class Paying(Harness):
 
     api = 1
     id = "paying"
-    traits = HarnessTraits(calls_model=False)
+    traits = HarnessTraits(calls_model=False, uses_gateway=True)
     Params = PayParams
 
     async def run(self, context: HarnessContext) -> HarnessResult:
         params: Any = self.params
         note(Path(params.ledger) / "paid", f"{context.task_id} {context.attempt}")
         await asyncio.sleep(0.002)
+        context.step(Step("agent", "paid", usage=Usage(requests=1, cost_usd=0.25)))
         note(Path(params.ledger) / "done", f"{context.task_id} {context.attempt}")
         large = context.task_id == params.large
         return HarnessResult("x" * 70_000 if large else "right")

@@ -15,6 +15,7 @@ from typing import Final, Literal
 
 from steelyard.components.clock import Clock, utc_text
 from steelyard.components.issues import Outcome, Phase
+from steelyard.components.steps import Step
 from steelyard.components.values import NO_USAGE
 from steelyard.config.redaction import Redactor
 from steelyard.config.secrets import SecretStore
@@ -358,11 +359,12 @@ class Driver:
         record = run.record(flight, result, answer_file=answer_file, trajectory=trajectory)
         run.keep(start.task, record)
         run.journal.flush()
+        run.end_steps(flight, is_kept=trajectory is not None)
         if result.issues:
             run.log_issues(record)
-        if result.request_fault is not None and not run.model_calls_succeeded:
+        if (fault := result.fault_of_request(run.model_calls_succeeded)) is not None:
             # Before the release: the last attempt's would end the request without its reason.
-            self._stop_run(start.request, Stop(RunOutcome.FAILED, result.request_fault))
+            self._stop_run(start.request, Stop(RunOutcome.FAILED, fault))
         self._release(
             run, start, passed=run.plan.stops_task(result.outcome, result.metrics), result=result
         )
@@ -439,3 +441,8 @@ class Driver:
         if run is not None:
             kind = EventKind.OPENED if state == "opened" else EventKind.CLOSED
             run.journal.event(kind, token=token, provider=provider)
+
+    def step(self, token: str, step: Step) -> None:
+        """Put an agent's step on the disk as it happens."""
+        if (run := self._by_token.get(token)) is not None:
+            run.add_step(run.flights[token], step)

@@ -13,19 +13,21 @@ from typing import Any, Final
 from steelyard.components.benchmark import Task
 from steelyard.components.clock import Clock, utc_text
 from steelyard.components.issues import Issue, IssueCode, Outcome, Phase, Severity
+from steelyard.components.steps import Step
 from steelyard.components.values import NO_USAGE, Usage
 from steelyard.engine.admission import Start
 from steelyard.engine.carry_over import CarryOver, saved_work
 from steelyard.engine.events import Progress, RunOutcome, Underway
 from steelyard.engine.request_plan import RequestPlan
 from steelyard.engine.spec import ExecutionResult, ExecutionSpec, SavedWork
-from steelyard.results.files import NO_FAULTS, Faults, write_beside
+from steelyard.results.files import NO_FAULTS, Faults, StorageFailed, write_beside
 from steelyard.results.journal import EventKind, Journal
 from steelyard.results.layout import attempt_folder
 from steelyard.results.progress_file import ProgressFile
 from steelyard.results.records import AttemptRecord, Timing
 from steelyard.results.records_io import INLINE_LIMIT_BYTES
 from steelyard.results.run_folder import RunFolder
+from steelyard.results.step_log import StepLog
 from steelyard.results.trajectory import atif_document, write_trajectory
 
 log = logging.getLogger(__name__)
@@ -51,6 +53,8 @@ class Flight:
     """Monotonic; None before the first phase was told."""
     saved: AttemptRecord | None = None
     """The earlier record whose work is scored again."""
+    steps: StepLog | None = None
+    """What its agent has done so far, where that is recorded as it happens."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -308,6 +312,31 @@ class RunState:
                 now_s - since_s,
                 now_s - flight.began_s,
             )
+
+    def add_step(self, flight: Flight, step: Step) -> None:
+        """Append a step to the log of an execution under way. Never raises."""
+        if self.tasks is None or self.journal.failure is not None:
+            return
+        try:
+            if flight.steps is None:
+                folder = attempt_folder(self.tasks[flight.start.task].id, flight.start.attempt)
+                flight.steps = StepLog(
+                    self.folder.root, folder, redact=self.redact, faults=self.faults
+                )
+            flight.steps.append(step)
+        except StorageFailed as error:
+            self.journal.fail(error)
+
+    def end_steps(self, flight: Flight, *, is_kept: bool) -> None:
+        """Close the log of an execution; remove it where its record names the trajectory."""
+        if flight.steps is None:
+            return
+        flight.steps.close()
+        if is_kept and self.journal.failure is None:
+            try:
+                flight.steps.remove()
+            except StorageFailed as error:
+                log.warning("a log of steps stays beside its trajectory: %s", error)
 
     def keep_trajectory(self, flight: Flight, result: ExecutionResult) -> dict[str, Any]:
         """Write the steps of an execution beside the records; give the record's `trajectory`.

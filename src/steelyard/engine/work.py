@@ -176,9 +176,10 @@ class Work:
         return await use.access(session.model_url, self.timer)
 
     def step(self, step: Step) -> None:
-        """Add a step to the trajectory; one of an agent at the gateway is told at once."""
+        """Add a step to the trajectory; that of an agent inside the environment is told at once."""
         if self.gateway is not None:
             step = self.gateway.clean(step)
+        if self.services.harness.traits.uses_gateway:
             self.observer.step(self.spec.token, step)
         self.steps.append(step)
 
