@@ -20,3 +20,7 @@ uv pip compile pyproject.toml --quiet --no-config --universal --python-version 3
   --all-extras --group dev --group build --generate-hashes --no-strip-extras \
   --no-emit-index-url --no-emit-find-links --no-header --no-annotate \
   "$@" --output-file requirements.lock
+
+# What each extra adds to the package's own dependencies, for `--auto-install-dependencies`.
+mkdir -p src/steelyard/_locks
+python3 scripts/extras_lock.py requirements.lock src/steelyard/_locks

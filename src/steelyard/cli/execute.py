@@ -27,6 +27,8 @@ def execute(resolution: Resolution, *, as_json: bool) -> int:
     renderer = make_renderer(runtime.progress)
     news = News(renderer, prepared.redactor, runtime.log_level)
     _prepare_loggers()
+    for extra in prepared.installed:
+        news.notice(None, f"installed the extra {extra}")
     for warning in prepared.plan.warnings:
         news.notice(None, f"warning: {prepared.redactor.text(str(warning))}")
     try:

@@ -240,6 +240,13 @@ class Benchmark(ABC):
         """Say what this machine lacks to run it, and the remedy; None where nothing."""
         return None
 
+    def missing_extra(self) -> str | None:
+        """Name the optional dependency of our package that these parameters need and lack.
+
+        Cheap: a file's name may decide, its content does not.
+        """
+        return None
+
     @abstractmethod
     def load_tasks(self) -> Sequence[Task]:
         """Load every task, in the benchmark's order, ids unique. Blocking: called in a thread.

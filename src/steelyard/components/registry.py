@@ -144,6 +144,12 @@ def _built_in_ids(kind: Kind) -> list[str]:
     return [*BUILTINS[kind], *aliases]
 
 
+def extra_of(kind: Kind, component_id: str) -> str | None:
+    """Name the optional dependency of our package that a built-in needs; None for none."""
+    entry = BUILTINS[kind].get(component_id)
+    return entry.extra if entry is not None else None
+
+
 def list_components(kind: Kind) -> list[Listing]:
     """List the known components of a kind, built-ins first; imports none of them."""
     built_in = [

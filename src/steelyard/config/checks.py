@@ -194,10 +194,6 @@ _NOT_YET_IN_REQUEST: Final = (
     ),
 )
 _NOT_YET_SHARED: Final = (
-    _NotYet(
-        ("runtime", "auto_install_dependencies"), bool,
-        "leave it out, and install what `--dry-run` lists",
-    ),
     _NotYet(("budget", "attempt_usd"), lambda value: value is not None, "leave it out; use usd"),
     _NotYet(
         ("budget", "attempt_tokens"), lambda value: value is not None, "leave it out; use tokens"

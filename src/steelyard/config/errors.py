@@ -38,6 +38,8 @@ class Problem:
     message: str
     where: Where = Where()
     remedy: str | None = None
+    extra: str | None = None
+    """The optional dependency of our own package whose absence is the cause."""
 
     def __str__(self) -> str:
         place = str(self.where)

@@ -8,12 +8,12 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from steelyard.components.extras import install_command
 from steelyard.components.environment import Environment, EnvironmentFault, OpenRequest
 from steelyard.components.issues import AttemptFault
 from steelyard.components.registry import Kind, Listing, find, list_components
 from steelyard.config.errors import BadInput
 from steelyard.doctor.finding import Finding, State, works
-from steelyard.doctor.remedies import install_command
 
 _OPEN_S: Final = 60.0
 _NOT_TIGHT: Final = (

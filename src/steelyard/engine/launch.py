@@ -5,15 +5,17 @@ from __future__ import annotations
 import asyncio
 import logging
 import signal
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager, ExitStack
 from dataclasses import dataclass, replace
 
 from steelyard.components.clock import Clock, SystemClock
-from steelyard.config.errors import BadInput
+from steelyard.components.extras import install_locked
+from steelyard.config.errors import BadInput, Problem
 from steelyard.config.redaction import Redactor
 from steelyard.config.resolve import Resolution
 from steelyard.engine.control import Controls
+from steelyard.engine.control_server import serving
 from steelyard.engine.driver import Driver
 from steelyard.engine.events import LaunchResult, Observer, Unobserved
 from steelyard.engine.executor import InProcessExecutor
@@ -23,8 +25,11 @@ from steelyard.results.files import NO_FAULTS, Faults
 
 log = logging.getLogger(__name__)
 
-SIGNALS = {signal.SIGINT: 130, signal.SIGTERM: 143}
-"""What ends a launch from outside, and the exit status it then has."""
+SIGNALS = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
+"""What ends a launch from outside, and the exit status it then has.
+
+SIGHUP: its terminal was closed. Under `nohup` that is ignored, and stays so.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +40,8 @@ class Prepared:
     maker: Maker
     redactor: Redactor
     clock: Clock
+    installed: tuple[str, ...] = ()
+    """Extras that were installed for it, each with versions and command."""
 
 
 def prepare(resolution: Resolution, *, clock: Clock | None = None) -> Prepared:
@@ -47,12 +54,31 @@ def prepare(resolution: Resolution, *, clock: Clock | None = None) -> Prepared:
     secrets = resolution.secrets
     maker = Maker(secrets, clock, EndpointPool(secrets, clock), resolution.base_dir)
     plan = make_plan(resolution, clock=clock, maker=maker)
+    installed: tuple[str, ...] = ()
+    if plan.lacking and resolution.orchestration.runtime.auto_install_dependencies:
+        installed = _install(plan.lacking)
+        plan = make_plan(resolution, clock=clock, maker=maker)
     if plan.lacking:
         raise BadInput.of(plan.lacking)
     for request in plan.requests:
         type(request.services.environment).preload()
     secret_env = resolution.orchestration.runtime.secret_env
-    return Prepared(plan, maker, Redactor(secrets, secret_env=secret_env), clock)
+    return Prepared(plan, maker, Redactor(secrets, secret_env=secret_env), clock, installed)
+
+
+def _install(lacking: Sequence[Problem]) -> tuple[str, ...]:
+    """Install the extras that are lacking; nothing where anything else is, too.
+
+    Raises:
+        BadInput: what is lacking is no extra of ours.
+        NotInstalled: the installer failed.
+    """
+    if any(problem.extra is None for problem in lacking):
+        raise BadInput.of(lacking)
+    return tuple(
+        f"{extra}: {install_locked(extra)}"
+        for extra in sorted({problem.extra for problem in lacking if problem.extra})
+    )
 
 
 async def launch(
@@ -70,7 +96,7 @@ async def launch(
         observer: is told of progress, on the event loop.
         controls: a new handle, to steer the launch with while it runs.
         faults: what a test does to writes.
-        handle_signals: whether SIGINT and SIGTERM cancel it; for the main thread only.
+        handle_signals: whether `SIGNALS` cancel it; for the main thread only.
 
     Cancelled from outside (`task.cancel()`, `asyncio.wait_for`), it stops as it does on a signal:
     what runs is ended and cleaned up within its grace, records are flushed, summaries written.
@@ -88,6 +114,7 @@ async def launch(
             endpoint = maker.endpoints.get(request.spec.model, request.spec.prices)
             services = replace(services, endpoint=endpoint)
         executor.adopt(request.spec, services)
+    controls = controls or Controls()
     driver = Driver(
         plan,
         executor,
@@ -100,20 +127,23 @@ async def launch(
     with ExitStack() as stack:
         if handle_signals:
             _handle_signals(driver.cancel, stack)
-        return await _to_its_end(driver, executor)
+        return await _to_its_end(driver, executor, serving(controls, prepared.clock))
 
 
-async def _to_its_end(driver: Driver, executor: InProcessExecutor) -> LaunchResult:
+async def _to_its_end(
+    driver: Driver, executor: InProcessExecutor, reachable: AbstractAsyncContextManager[None]
+) -> LaunchResult:
     """Run a driver in a task of its own, so that whoever cancels us asks it, not its workers.
 
     This is that task's owner: it never returns before it has ended.
     """
 
     async def drive() -> LaunchResult:
-        try:
-            return await driver.run()
-        finally:
-            await executor.close()
+        async with reachable:
+            try:
+                return await driver.run()
+            finally:
+                await executor.close()
 
     driving = asyncio.get_running_loop().create_task(drive(), name="steelyard-launch")
     cancelled: asyncio.CancelledError | None = None
@@ -131,5 +161,7 @@ async def _to_its_end(driver: Driver, executor: InProcessExecutor) -> LaunchResu
 def _handle_signals(cancel: Callable[[int, str], None], stack: ExitStack) -> None:
     loop = asyncio.get_running_loop()
     for number, status in SIGNALS.items():
+        if number is signal.SIGHUP and signal.getsignal(number) is signal.SIG_IGN:
+            continue
         loop.add_signal_handler(number, cancel, status, f"{number.name} was received")
         stack.callback(loop.remove_signal_handler, number)

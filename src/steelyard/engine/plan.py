@@ -15,8 +15,9 @@ from typing import Any
 from steelyard.components.benchmark import Benchmark, BenchmarkInfo
 from steelyard.components.clock import Clock
 from steelyard.components.contract import described, own_code
+from steelyard.components.extras import install_command
 from steelyard.components.harness import Harness
-from steelyard.components.registry import Kind
+from steelyard.components.registry import Kind, extra_of
 from steelyard.components.values import Usage
 from steelyard.config.errors import BadInput, Problem, Where
 from steelyard.config.resolve import Resolution
@@ -212,9 +213,7 @@ class _Planner:
                 continue
             lacking = self._lacking(kind, component)
             if lacking is not None:
-                self.lacking.append(
-                    Problem(f"{component.id} cannot run here: {lacking}", self.where(kind.value))
-                )
+                self.lacking.append(lacking)
         if paths is not None:
             self._check_reused_run(paths)
         if info is None or harness is None or environment is None or environment_spec is None:
@@ -270,14 +269,23 @@ class _Planner:
             self.problems += placed(error.problems, self.where("benchmark.id"))
             return None
 
-    def _lacking(self, kind: Kind, component: Any) -> str | None:
+    def _lacking(self, kind: Kind, component: Any) -> Problem | None:
+        """Say what this machine lacks to run a component, and which extra would bring it."""
         try:
             what = f"the {kind.value} {component.id!r}: unavailable()"
-            lacking: str | None = own_code(what, component, component.unavailable)
+            reason: str | None = own_code(what, component, component.unavailable)
         except BadInput as error:
             self.problems += placed(error.problems, self.where(f"{kind.value}.id"))
             return None
-        return lacking
+        extra = extra_of(kind, component.id) if reason is not None else None
+        if reason is None and isinstance(component, Benchmark):
+            extra = component.missing_extra()
+            if extra is not None:
+                reason = f"it needs the extra {extra}: {install_command(extra)}"
+        if reason is None:
+            return None
+        text = f"{component.id} cannot run here: {reason}"
+        return Problem(text, self.where(kind.value), extra=extra)
 
     def _environment_spec(
         self, info: BenchmarkInfo | None, harness: Harness | None

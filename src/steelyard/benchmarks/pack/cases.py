@@ -20,6 +20,7 @@ from steelyard.benchmarks.pack.paths import PathProblem, file_in
 from steelyard.benchmarks.pack.schema import PackFile
 from steelyard.benchmarks.pack.template import ATTEMPT_VARIABLES
 from steelyard.components.benchmark import Task
+from steelyard.components.extras import install_command
 from steelyard.config.errors import BadInput, Problem, Where
 from steelyard.config.source import Malformed, Unreadable, plain, read_file
 
@@ -202,7 +203,8 @@ def _parquet(file: Path, problems: Problems) -> Iterator[Row]:
             Problem(
                 "reading Parquet needs pyarrow",
                 Where(shown),
-                remedy="pip install 'steelyard[parquet]'",
+                remedy=install_command("parquet"),
+                extra="parquet",
             )
         )
         return
