@@ -185,14 +185,6 @@ CASES = {
         ONE + "    execution: {analysis: true}\n",
         "o.yaml:7:27 requests[0].execution.analysis", "not available", "false",
     ),
-    "attempt budget": (
-        ONE + "    budget: {attempt_usd: 1}\n",
-        "o.yaml:7:27 requests[0].budget.attempt_usd", "not available", "use usd",
-    ),
-    "attempt tokens of the whole": (
-        ONE + "budget: {attempt_tokens: 1}\n",
-        "o.yaml:7:26 budget.attempt_tokens", "not available", "use tokens",
-    ),
     "dependencies to install": (
         ONE + "runtime: {auto_install_dependencies: true}\n",
         "o.yaml:7:38 runtime.auto_install_dependencies", "not available", "install",

@@ -183,22 +183,12 @@ def _positive(value: Any) -> bool:
     return isinstance(value, int | float) and value > 0
 
 
-_NOT_YET_IN_REQUEST: Final = (
+_NOT_YET: Final = (
     _NotYet(("execution", "max_retries"), _positive, "leave it out, or write 0"),
     _NotYet(("execution", "keep_environment"), bool, "leave it out, or write false"),
     _NotYet(("execution", "save_artifacts"), bool, "leave it out, or write []"),
     _NotYet(("execution", "analysis"), bool, "leave it out, or write false"),
-    _NotYet(("budget", "attempt_usd"), lambda value: value is not None, "leave it out; use usd"),
-    _NotYet(
-        ("budget", "attempt_tokens"), lambda value: value is not None, "leave it out; use tokens"
-    ),
 )
-_NOT_YET_SHARED: Final = (
-    _NotYet(("budget", "attempt_usd"), lambda value: value is not None, "leave it out; use usd"),
-    _NotYet(
-        ("budget", "attempt_tokens"), lambda value: value is not None, "leave it out; use tokens"
-    ),
-)  # fmt: skip
 
 
 def _not_yet(holder: Node, settings: Sequence[_NotYet], problems: list[Problem]) -> None:
@@ -216,7 +206,6 @@ def _not_yet(holder: Node, settings: Sequence[_NotYet], problems: list[Problem])
 
 def orchestration(root: Node, ids: ComponentIds | None, problems: list[Problem]) -> None:
     """Check a merged orchestration, as far as its types allow."""
-    _not_yet(root, _NOT_YET_SHARED, problems)
     for field in ("provider_limits", "env_open_qps"):
         limits = root.at(("runtime", field))
         if ids is not None and limits is not None and isinstance(limits.value, dict):
@@ -226,7 +215,7 @@ def orchestration(root: Node, ids: ComponentIds | None, problems: list[Problem])
     if requests is None or not isinstance(requests.value, list):
         return
     for index, request in enumerate(requests.value):
-        _not_yet(request, _NOT_YET_IN_REQUEST, problems)
+        _not_yet(request, _NOT_YET, problems)
         _execution(request, index, problems)
         _output(request, problems)
     _namespaces(requests.value, problems)

@@ -38,7 +38,13 @@ from steelyard.engine.plan_checks import (
     scoring_model_problems,
     unknown_providers,
 )
-from steelyard.engine.plan_values import admission_limits, price_values, time_limits
+from steelyard.engine.plan_values import (
+    admission_limits,
+    attempt_tokens,
+    attempt_usd,
+    price_values,
+    time_limits,
+)
 from steelyard.engine.request_plan import RequestPlan
 from steelyard.engine.run_document import run_document
 from steelyard.engine.services import EndpointPool, Maker, Services
@@ -222,9 +228,10 @@ class _Planner:
             return None
         model = (
             sealed_json(request.model.model_dump(mode="python"))
-            if harness.traits.calls_model
+            if harness.traits.calls(request.model.id)
             else None
         )
+        whole = self.resolution.orchestration
         spec = RequestSpec(
             request_name=request.name,
             benchmark=benchmark_spec,
@@ -232,9 +239,11 @@ class _Planner:
             environment=environment_spec,
             model=model,
             limits=time_limits(request),
-            prices=price_values(self.resolution.orchestration),
-            data_dir=self.resolution.orchestration.runtime.data_dir,
-            cleanup_grace_s=self.resolution.orchestration.runtime.cleanup_grace_seconds,
+            prices=price_values(whole),
+            data_dir=whole.runtime.data_dir,
+            cleanup_grace_s=whole.runtime.cleanup_grace_seconds,
+            attempt_usd=attempt_usd(whole, request),
+            attempt_tokens=attempt_tokens(whole, request),
         )
         plan = self._finished(
             spec, Services(benchmark, harness, environment, None, self.maker.clock), info, paths
@@ -319,10 +328,10 @@ class _Planner:
 
     def _check_model(self, harness: Harness | None) -> None:
         model = self.request.model.id
-        calls_model = model != "none" if harness is None else harness.traits.calls_model
+        calls_model = model != "none" if harness is None else harness.traits.calls(model)
         if harness is not None and calls_model and model == "none":
             self.wrong("model.id", f"the harness {harness.id} calls a model", "name one")
-        elif harness is not None and not calls_model and model != "none":
+        elif harness is not None and not harness.traits.calls_model and model != "none":
             self.wrong(
                 "model.id",
                 f"the harness {harness.id} calls no model, so {model!r} would name results that "
@@ -338,12 +347,13 @@ class _Planner:
 
     def _check_price(self, harness: Harness | None) -> None:
         """A dollar budget can't hold what has no price."""
-        if harness is None or not harness.traits.calls_model:
+        if harness is None or not harness.traits.calls(self.request.model.id):
             return
         if self.faults.cover("model.base_url") or self.faults.are_in_prices:
             return
         whole, request = self.resolution.orchestration, self.request
-        if whole.budget.usd is None and request.budget.usd is None:
+        bounds = (whole.budget.usd, request.budget.usd, attempt_usd(whole, request))
+        if all(bound is None for bound in bounds):
             return
         if whole.runtime.allow_unpriced or request.model.id == "none":
             return

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, TypeVar
 
 from steelyard.components.registry import BUILTINS, Kind
 from steelyard.config.schema.orchestration import Orchestration
@@ -11,6 +11,8 @@ from steelyard.config.schema.request import PhaseMultipliers, Request
 from steelyard.engine.capacity import Limits
 from steelyard.engine.request_plan import RequestPlan
 from steelyard.engine.spec import TimeLimits
+
+Number = TypeVar("Number", int, float)
 
 BUILTIN_PROVIDER_LIMIT: Final = 128
 REMOTE_OPEN_QPS: Final = 10.0
@@ -35,6 +37,20 @@ def time_limits(request: Request) -> TimeLimits:
 def price_values(orchestration: Orchestration) -> dict[str, dict[str, float | None]]:
     """Give the user's own prices as plain values, by model id."""
     return {model: price.model_dump() for model, price in orchestration.prices.items()}
+
+
+def attempt_usd(orchestration: Orchestration, request: Request) -> float | None:
+    """Give the dollars that one attempt may spend: the lower of both bounds."""
+    return _lower(orchestration.budget.attempt_usd, request.budget.attempt_usd)
+
+
+def attempt_tokens(orchestration: Orchestration, request: Request) -> int | None:
+    """Give the tokens that one attempt may spend: the lower of both bounds."""
+    return _lower(orchestration.budget.attempt_tokens, request.budget.attempt_tokens)
+
+
+def _lower(one: Number | None, other: Number | None) -> Number | None:
+    return min((bound for bound in (one, other) if bound is not None), default=None)
 
 
 def admission_limits(orchestration: Orchestration, plans: Sequence[RequestPlan]) -> Limits:
