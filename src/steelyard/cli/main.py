@@ -25,6 +25,9 @@ COMMANDS: Final[Mapping[str, CommandRow]] = MappingProxyType(
     {
         "run": CommandRow("steelyard.cli.run:run", "Evaluate one benchmark, harness and model."),
         "launch": CommandRow("steelyard.cli.launch:launch", "Run an orchestration file."),
+        "ctl": CommandRow(
+            "steelyard.cli.ctl:ctl", "Look at a running launch, pause it, drain it, set limits."
+        ),
         "list": CommandRow("steelyard.cli.list:list_components", "List known components."),
         "config": CommandRow("steelyard.cli.config:config", "Show, explain or check settings."),
         "summary": CommandRow(

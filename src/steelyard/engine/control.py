@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
 from typing import Any, Final
 
 from steelyard.components.clock import Clock
@@ -157,15 +158,25 @@ class Controls:
         self._steered: Steered | None = None
         self._has_ended = False
         self._is_draining = False
+        self.address: str | None = None
+        """Where `steelyard ctl` reaches it, for `progress.json`; set before it begins."""
 
     def bind(self, steered: Steered) -> None:
         """Take hold of a launch; for the driver."""
         self._steered = steered
+        for run in steered.runs:
+            run.progress_file.control = self.address
 
     def release(self) -> None:
         """Let go of it; for the driver."""
         self._steered = None
         self._has_ended = True
+
+    @property
+    def roots(self) -> tuple[Path, ...]:
+        """The run directories of the launch, absolute; none where there is none to steer."""
+        runs = () if self._steered is None else self._steered.runs
+        return tuple(run.folder.root.resolve() for run in runs)
 
     @property
     def state(self) -> LaunchState:

@@ -34,6 +34,8 @@ class ProgressFile:
         self._faults = faults
         self._redact = redact
         self._next_s = 0.0
+        self.control: str | None = None
+        """The socket that `steelyard ctl` finds the run's owner at."""
 
     def write(self, snapshot: Mapping[str, Any], now_s: float, *, is_last: bool = False) -> bool:
         """Write a snapshot if the last is half a second old; always where `is_last`.
@@ -53,6 +55,8 @@ class ProgressFile:
             return False
         self._next_s = now_s + MIN_INTERVAL_S
         full = {"schema": PROGRESS_SCHEMA, "run_id": self._folder.run_id, **snapshot}
+        if self.control is not None and not is_last:
+            full["control"] = self.control
         data = redacted_json(full, self._redact, orjson.OPT_INDENT_2) + b"\n"
         replace_atomically(
             self._folder.files.progress,

@@ -1,0 +1,235 @@
+"""`steelyard ctl RUN [ACTION]`: look at a launch that runs in another terminal, and steer it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from steelyard.cli.options import output_options
+
+_MAX_DEPTH: Final = 4
+"""`<results_dir>/[<run_name>/]<namespace>/<run_id>`: a run lies no deeper."""
+_OPERANDS: Final = {
+    "status": (),
+    "pause": (),
+    "resume": (),
+    "drain": (),
+    "concurrency": ("N",),
+    "provider": ("NAME", "N"),
+}
+_SHOWN: Final = 5
+"""Of those that run longest."""
+_DONE: Final = {
+    "pause": "paused: what runs goes on, nothing starts before `resume`",
+    "resume": "resumed",
+    "drain": "draining: what runs ends and counts, nothing more starts",
+}
+_NOT_DONE: Final = {
+    "pause": "it was paused already",
+    "resume": "it was not paused",
+    "drain": "nothing was left to hold back",
+}
+
+
+@click.command("ctl")
+@click.argument("run")
+@click.argument("action", default="status", type=click.Choice(list(_OPERANDS)))
+@click.argument("operands", metavar="[NAME] [N]", nargs=-1)
+@output_options
+def ctl(run: str, action: str, operands: tuple[str, ...], as_json: bool, debug: bool) -> int:
+    """Look at the launch that RUN belongs to, while it runs, or steer it.
+
+    RUN is a run directory, a folder of runs, a run's id, or `latest`: the run that began last of
+    those that go on in the results folder. All runs of one launch are steered together.
+
+    \b
+    status             where it stands (the default)
+    pause              start nothing; what runs goes on
+    resume             start again
+    drain              start nothing more at all: what runs ends and counts,
+                       the launch ends `cancelled` (130), --reuse goes on from it
+    concurrency N      run at most N attempts at once
+    provider NAME N    at most N through an environment provider; 0: no limit
+    """
+    from steelyard.cli.output import print_json, say
+    from steelyard.engine.control_client import ask
+
+    value, provider = _operands(action, operands)
+    root = find_run(run)
+    found = ask(root, action, value=value, provider=provider)
+    if as_json:
+        print_json(
+            {"schema": "ctl/1", "run": str(root), "action": action, "changed": found["changed"]}
+            | {"status": found["status"]}
+        )
+        return 0
+    if action != "status":
+        say(_what_came_of_it(action, found["changed"], value, provider))
+    for line in status_lines(found["status"]):
+        say(line)
+    return 0
+
+
+def _operands(action: str, operands: Sequence[str]) -> tuple[int | None, str | None]:
+    """Read what follows the action.
+
+    Raises:
+        UsageError: too few, too many, or no number where one belongs.
+    """
+    wanted = _OPERANDS[action]
+    if len(operands) != len(wanted):
+        form = " ".join(("steelyard ctl RUN", action, *wanted))
+        raise click.UsageError(f"{action} takes {len(wanted) or 'no'} more words: {form}")
+    if not wanted:
+        return None, None
+    try:
+        value = int(operands[-1])
+    except ValueError:
+        raise click.UsageError(f"{operands[-1]!r} is no whole number") from None
+    return value, operands[0] if len(wanted) > 1 else None
+
+
+def find_run(text: str) -> Path:
+    """Give the run directory that RUN means; of several, the newest that goes on.
+
+    Raises:
+        BadInput: there is none.
+    """
+    from steelyard.config.errors import BadInput
+    from steelyard.results.layout import RunFiles
+
+    path = Path(text)
+    if RunFiles(path).document.exists():
+        return path
+    if path.is_dir():
+        return _newest(list(_runs_below(path)), f"below {text}")
+    results = _results_dir()
+    runs = list(_runs_below(results))
+    if text == "latest":
+        return _newest(runs, f"below {results}")
+    named = [root for root in runs if root.name == text]
+    if not named or os.sep in text:
+        raise BadInput(
+            f"no run {text!r}: no such folder, and no such run id below {results}",
+            remedy="name a run directory, a run's id, or `latest`",
+        )
+    return _newest(named, f"with the id {text}")
+
+
+def _newest(roots: Sequence[Path], where: str) -> Path:
+    """Of those that go on the last to have begun, else simply that."""
+    from steelyard.config.errors import BadInput
+    from steelyard.results.layout import RunFiles
+    from steelyard.results.lock import is_alive
+
+    if not roots:
+        raise BadInput(f"there is no run {where}", remedy="name a run directory")
+
+    def begun(root: Path) -> tuple[bool, int]:
+        try:
+            return is_alive(RunFiles(root).lock), RunFiles(root).document.stat().st_mtime_ns
+        except OSError:
+            return False, 0
+
+    return max(roots, key=begun)
+
+
+def _runs_below(folder: Path, depth: int = _MAX_DEPTH) -> Iterator[Path]:
+    from steelyard.results.layout import RunFiles
+
+    if RunFiles(folder).document.exists():
+        yield folder
+        return
+    if depth <= 0:
+        return
+    with suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False) and not entry.name.startswith("."):
+                yield from _runs_below(Path(entry.path), depth - 1)
+
+
+def _results_dir() -> Path:
+    from steelyard.components.known import REGISTRY
+    from steelyard.config.resolve import resolve_config
+    from steelyard.config.source import plain
+
+    tree = plain(resolve_config(components=REGISTRY).provenance.root)
+    return Path((tree.get("runtime") or {}).get("results_dir") or "results")
+
+
+def _what_came_of_it(
+    action: str, changed: bool | None, value: int | None, provider: str | None
+) -> str:
+    if action in _DONE:
+        return _DONE[action] if changed else _NOT_DONE[action]
+    verb = "is now" if changed else "was already"
+    if provider is None:
+        return f"task concurrency {verb} {value}"
+    return f"the limit of {provider} {verb} {value or 'none'}"
+
+
+def status_lines(status: dict[str, Any]) -> list[str]:
+    """Lay out the status of a launch for people."""
+    from steelyard.cli.output import table_lines
+    from steelyard.cli.pace import duration
+
+    providers = ", ".join(
+        f"{name} {use['running']}" + (f" of {use['limit']}" if use["limit"] else "")
+        for name, use in status["providers"].items()
+    )
+    lines = [
+        f"{status['state']}: {status['running']} of at most {status['task_concurrency']} run"
+        f" ({providers})"
+    ]
+    spent = budget_text(status["budget"])
+    if spent:
+        lines.append(f"budget: {spent}")
+    lines += ["", *table_lines(_COLUMNS, [_row(request) for request in status["requests"]])]
+    underway = [
+        (request["name"], one) for request in status["requests"] for one in request["slowest"]
+    ]
+    underway.sort(key=lambda pair: -pair[1]["age_s"])
+    if underway:
+        rows = [
+            (duration(one["age_s"]), name, one["task_id"], one["attempt"], one["phase"],
+             duration(one["phase_s"]))
+            for name, one in underway[:_SHOWN]
+        ]  # fmt: skip
+        titles = ("age", "request", "task", "attempt", "phase", "for")
+        lines += ["", "running longest:", *table_lines(titles, rows)]
+    return lines
+
+
+_COLUMNS: Final = ("request", "state", "ended", "running", "queued", "failed", "cost", "waits for")
+_FAILED: Final = ("failed_fatal", "failed_error", "timed_out")
+
+
+def _row(request: dict[str, Any]) -> tuple[object, ...]:
+    planned = "?" if request["planned"] is None else request["planned"]
+    cost = "unknown" if request["cost_usd"] is None else f"${request['cost_usd']:.4f}"
+    spent = budget_text(request["budget"])
+    return (
+        request["name"],
+        request["state"],
+        f"{request['ended']}/{planned}",
+        request["running"],
+        request["queued"],
+        sum(request["outcomes"].get(word, 0) for word in _FAILED),
+        f"{cost} ({spent})" if spent else cost,
+        request["waits_for"],
+    )
+
+
+def budget_text(budget: dict[str, Any]) -> str:
+    """Say what is spent of a budget's limits; empty where it has none."""
+    parts = []
+    if budget["limit_usd"] is not None:
+        parts.append(f"${budget['spent_usd']:.2f} of ${budget['limit_usd']:.2f}")
+    if budget["limit_tokens"] is not None:
+        parts.append(f"{budget['spent_tokens']} of {budget['limit_tokens']} tokens")
+    return ", ".join(parts)
