@@ -12,6 +12,8 @@ from typing import Any
 from steelyard.benchmarks.pack import PackBenchmark
 from steelyard.components.benchmark import Benchmark, Evaluation, Task
 from steelyard.components.environment import OpenRequest, Resources, Session
+from steelyard.components.model import ModelClient
+from steelyard.components.steps import Step
 from steelyard.config.errors import BadInput
 from steelyard.environments.host_process import HostProcess
 from steelyard.environments.sandbox import Sandbox
@@ -28,8 +30,12 @@ class Context:
     ) -> None:
         self.answer = answer
         self.artifacts = artifacts or {}
+        self.steps: Sequence[Step] = ()
         self.opened: Session | None = None
         self._provider = provider
+
+    def model(self, settings: Mapping[str, Any]) -> ModelClient:
+        raise BadInput("no model can be reached from here")
 
     async def session(self) -> Session:
         if self.opened is None:
