@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from steelyard.config.errors import BadInput, Problem, Where
-from steelyard.config.secrets import SecretStore
+from steelyard.config.secrets import MARKER, SecretRef, SecretStore
 from steelyard.models.protocols import PROTOCOLS
 from steelyard.models.protocols.encoding import encode
 from steelyard.models.protocols.form import WireProtocol
@@ -32,6 +32,12 @@ class EndpointSettings:
     tpm: float | None
     request_timeout_s: float | None
     max_response_bytes: int
+    headers_by_protocol: Mapping[str, tuple[tuple[bytes, bytes], ...]] = field(repr=False)
+    """The gateway passes calls of every protocol on; a key goes where that protocol wants it."""
+    extra_header_names: frozenset[bytes]
+    """Nobody may send another value of these."""
+    secrets: tuple[str, ...] = field(repr=False)
+    """What the endpoint knows and nobody behind the gateway may learn."""
 
 
 def parse_settings(settings: Mapping[str, Any], secrets: SecretStore) -> EndpointSettings:
@@ -57,7 +63,39 @@ def parse_settings(settings: Mapping[str, Any], secrets: SecretStore) -> Endpoin
     if problems:
         raise BadInput.of(problems)
     key = secrets.reveal_tree(settings.get("api_key"))
+    extra = secrets.reveal_tree(settings.get("extra_headers") or {})
     headers = {
+        name: tuple(header_pairs(_headers(wire, address, key, extra)))
+        for name, wire in PROTOCOLS.items()
+    }
+    timeout_s = float(settings.get("request_timeout_seconds", 600))
+    return EndpointSettings(
+        model_id=settings["id"],
+        protocol=protocol,
+        address=address,
+        headers=headers[protocol.name],
+        params=params,
+        max_request_retries=settings.get("max_request_retries", 5),
+        max_connections=settings.get("max_connections", 64),
+        rpm=settings.get("rpm"),
+        tpm=settings.get("tpm"),
+        request_timeout_s=timeout_s or None,
+        max_response_bytes=settings.get("max_response_bytes", 16 * 1024 * 1024),
+        headers_by_protocol=headers,
+        extra_header_names=frozenset(name.lower().encode("ascii") for name in extra),
+        secrets=tuple(
+            sorted(
+                _secrets(settings, secrets)
+                | set(filter(None, (address.basic_auth, address.parts.password)))
+            )
+        ),
+    )
+
+
+def _headers(
+    protocol: WireProtocol, address: Address, key: str | None, extra: Mapping[str, str]
+) -> dict[str, str]:
+    return {
         "host": address.origin.partition("://")[2],
         "user-agent": "steelyard",
         "accept": "application/json",
@@ -66,23 +104,21 @@ def parse_settings(settings: Mapping[str, Any], secrets: SecretStore) -> Endpoin
         **protocol.fixed_headers,
         **({"authorization": address.basic_auth} if address.basic_auth else {}),
         **(protocol.auth_headers(key) if key else {}),
+        **{name.lower(): value for name, value in extra.items()},
     }
-    for name, value in secrets.reveal_tree(settings.get("extra_headers") or {}).items():
-        headers[name.lower()] = value
-    timeout_s = float(settings.get("request_timeout_seconds", 600))
-    return EndpointSettings(
-        model_id=settings["id"],
-        protocol=protocol,
-        address=address,
-        headers=tuple(header_pairs(headers)),
-        params=params,
-        max_request_retries=settings.get("max_request_retries", 5),
-        max_connections=settings.get("max_connections", 64),
-        rpm=settings.get("rpm"),
-        tpm=settings.get("tpm"),
-        request_timeout_s=timeout_s or None,
-        max_response_bytes=settings.get("max_response_bytes", 16 * 1024 * 1024),
-    )
+
+
+def _secrets(tree: Any, secrets: SecretStore) -> set[str]:
+    """Give the values of every secret that a tree of settings refers to."""
+    if isinstance(tree, SecretRef):
+        return {secrets.reveal(tree)}
+    if isinstance(tree, Mapping):
+        if set(tree) == {MARKER}:
+            return {secrets.reveal(SecretRef(tree[MARKER]))}
+        return {value for item in tree.values() for value in _secrets(item, secrets)}
+    if isinstance(tree, list | tuple):
+        return {value for item in tree for value in _secrets(item, secrets)}
+    return set()
 
 
 def _param_problems(protocol: WireProtocol, params: Mapping[str, Any]) -> list[Problem]:

@@ -51,7 +51,16 @@ def read(body: bytes) -> Reading:
         AttemptFault: MODEL_RESPONSE_INVALID, it breaks the protocol.
         EndpointError: it is a failed response in an answer of status 2xx.
     """
-    data = decode(body)
+    return read_object(decode(body), body)
+
+
+def read_object(data: Mapping[str, Any], body: bytes = b"") -> Reading:
+    """Read a `response`, as an answer or a stream's last event holds it; raises as `read` does.
+
+    Args:
+        data: the object.
+        body: what is quoted of it where it breaks the protocol.
+    """
     status = data.get("status")
     if status == "failed":
         error = data.get("error")

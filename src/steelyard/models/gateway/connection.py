@@ -1,0 +1,396 @@
+"""One HTTP/1.1 connection of the gateway: whole requests in, answers out as they are made.
+
+Knows HTTP and nothing of models. h11 reads and frames; whoever answers (`Answerer`) decides on the
+head whether a body is wanted, and makes the answer in a task of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from dataclasses import dataclass
+from typing import Any, Final, Protocol, cast
+
+import h11
+
+Headers = list[tuple[bytes, bytes]]
+MAX_HEAD_BYTES: Final = 64 * 1024
+MAX_AHEAD_BYTES: Final = 64 * 1024
+"""What may be sent ahead while an answer is under way; reading pauses above it."""
+SERVER_ERROR: Final = b'{"error":{"message":"the gateway failed","type":"api_error"}}'
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """How long and how large a request may be."""
+
+    max_body_bytes: int = 32 * 1024 * 1024
+    head_s: float = 30.0
+    """From the first byte to the last of a request's head."""
+    body_idle_s: float = 60.0
+    """Between two pieces of a request's body."""
+    keep_alive_s: float = 600.0
+    """Between two requests."""
+    linger_s: float = 2.0
+    """How long what is still sent after a refusal is read, so that the refusal arrives."""
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """A request without its body."""
+
+    method: str
+    target: str
+    headers: Headers
+    """Names in lower case."""
+
+    def get(self, name: bytes) -> bytes | None:
+        """Give a header's first value."""
+        return next((value for key, value in self.headers if key == name), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A whole answer."""
+
+    status: int
+    body: bytes
+    headers: tuple[tuple[bytes, bytes], ...] = ((b"content-type", b"application/json"),)
+
+
+class Work(Protocol):
+    """A request that was let in."""
+
+    def hold(self, body_bytes: int) -> Reply | None:
+        """Account for a piece of its body; a refusal where it is too much."""
+        ...
+
+    def run(self, body: bytes, out: Connection) -> Coroutine[Any, Any, None]:
+        """Answer it: one `reply`, or `start`, `write`…, then `end` or `abort`."""
+        ...
+
+    def close(self) -> None:
+        """Let go of the body. Called once."""
+        ...
+
+
+class Answerer(Protocol):
+    """Who decides what becomes of requests."""
+
+    def admit(self, head: Head) -> Reply | Work:
+        """Answer at once, or let the request in."""
+        ...
+
+    def start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Own a task that answers a request."""
+        ...
+
+
+class Connection(asyncio.Protocol):
+    """Serves requests one after another.
+
+    Args:
+        answerer: decides.
+        open_connections: where it enters itself while it is open.
+        max_open: a connection above it is dropped at once.
+        bounds: of requests.
+    """
+
+    def __init__(
+        self,
+        answerer: Answerer,
+        open_connections: set[Connection],
+        max_open: int,
+        bounds: Bounds,
+    ) -> None:
+        self._answerer = answerer
+        self._open = open_connections
+        self._max_open = max_open
+        self._bounds = bounds
+        self._h11 = h11.Connection(h11.SERVER, max_incomplete_event_size=MAX_HEAD_BYTES)
+        self._loop = asyncio.get_running_loop()
+        self._transport: asyncio.Transport
+        self._is_lost = False
+        self._is_refusing = False
+        self._work: Work | None = None
+        self._pieces: list[bytes] = []
+        self._size = 0
+        self._task: asyncio.Task[None] | None = None
+        self._is_head = False
+        self._ahead_bytes = 0
+        self._drained: asyncio.Future[None] | None = None
+        self._is_full = False
+        self._since_s = 0.0
+        self._allowed_s: float | None = None
+        self._timer: asyncio.TimerHandle | None = None
+
+    # What the loop calls.
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Start to serve."""
+        self._transport = cast("asyncio.Transport", transport)
+        if len(self._open) >= self._max_open:
+            self._transport.abort()
+            return
+        self._open.add(self)
+        self._allow(self._bounds.head_s)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """End what was under way."""
+        self._is_lost = True
+        self._open.discard(self)
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._drained is not None and not self._drained.done():
+            self._drained.set_result(None)
+        if self._task is not None:
+            self._task.cancel("the agent hung up")
+        elif self._work is not None:
+            self._let_go()
+
+    def data_received(self, data: bytes) -> None:
+        """Read on; a whole request is answered."""
+        if self._is_refusing:
+            return
+        self._h11.receive_data(data)
+        if self._task is not None:
+            self._ahead_bytes += len(data)
+            if self._ahead_bytes > MAX_AHEAD_BYTES:
+                self._transport.pause_reading()
+            return
+        if self._work is not None:
+            self._allow(self._bounds.body_idle_s)
+        elif self._allowed_s == self._bounds.keep_alive_s:
+            self._allow(self._bounds.head_s)
+        self._read()
+
+    def eof_received(self) -> bool:
+        """Close: a client that is done sending is done."""
+        return False
+
+    def pause_writing(self) -> None:
+        """Note that the client reads more slowly than is written."""
+        self._is_full = True
+
+    def resume_writing(self) -> None:
+        """Let the answer go on."""
+        self._is_full = False
+        if self._drained is not None and not self._drained.done():
+            self._drained.set_result(None)
+
+    # What the answer calls.
+
+    @property
+    def is_full(self) -> bool:
+        """True while nothing more should be written before `drained`."""
+        return self._is_full
+
+    async def drained(self) -> None:
+        """Wait until the client has read what was written."""
+        if self._is_full and not self._is_lost:
+            self._drained = self._loop.create_future()
+            try:
+                await self._drained
+            finally:
+                self._drained = None
+
+    def reply(self, reply: Reply) -> None:
+        """Send a whole answer."""
+        if self._is_lost:
+            return
+        headers = [*reply.headers, (b"content-length", str(len(reply.body)).encode("ascii"))]
+        data = self._h11.send(h11.Response(status_code=reply.status, headers=headers)) or b""
+        if not self._is_head:
+            data += self._h11.send(h11.Data(data=reply.body)) or b""
+        data += self._h11.send(h11.EndOfMessage()) or b""
+        self._transport.write(data)
+        self._finish()
+
+    def start(self, status: int, headers: Headers) -> None:
+        """Send the head of an answer that comes in pieces."""
+        if not self._is_lost:
+            framed = [*headers, (b"transfer-encoding", b"chunked")]
+            self._send(h11.Response(status_code=status, headers=framed))
+
+    def write(self, data: bytes) -> None:
+        """Send a piece."""
+        if not self._is_lost and data:
+            self._send(h11.Data(data=data))
+
+    def end(self) -> None:
+        """Send the end of an answer in pieces."""
+        if not self._is_lost:
+            self._send(h11.EndOfMessage())
+            self._finish()
+
+    def abort(self) -> None:
+        """Drop the connection at once: the client sees a broken answer."""
+        if not self._is_lost:
+            self._transport.abort()
+
+    # Reading.
+
+    def _read(self) -> None:
+        while self._task is None and not self._is_lost and not self._is_refusing:
+            try:
+                event = self._h11.next_event()
+            except h11.RemoteProtocolError as error:
+                self._refuse_malformed(error.error_status_hint)
+                return
+            if event is h11.NEED_DATA:
+                if self._work is not None and self._h11.they_are_waiting_for_100_continue:
+                    self._send(h11.InformationalResponse(status_code=100, headers=[]))
+                return
+            if isinstance(event, h11.Request):
+                self._head_read(event)
+            elif isinstance(event, h11.Data):
+                self._body_read(bytes(event.data))
+            elif isinstance(event, h11.EndOfMessage):
+                self._request_read()
+            else:  # PAUSED cannot be: the answer's end starts the next cycle
+                self._transport.close()
+                return
+
+    def _head_read(self, request: h11.Request) -> None:
+        self._is_head = request.method == b"HEAD"
+        head = Head(
+            request.method.decode("ascii"),
+            request.target.decode("ascii", "replace"),
+            [(name, value) for name, value in request.headers],
+        )
+        decided = self._answerer.admit(head)
+        if isinstance(decided, Reply):
+            has_body = head.get(b"content-length") not in (None, b"0")
+            self._answer_early(decided, has_body or head.get(b"transfer-encoding") is not None)
+            return
+        self._work = decided
+        self._allow(self._bounds.body_idle_s)
+        length = head.get(b"content-length") or b"0"
+        if int(length) > self._bounds.max_body_bytes:
+            self._refuse(too_large(self._bounds.max_body_bytes))
+
+    def _body_read(self, data: bytes) -> None:
+        if self._work is None:
+            return
+        self._size += len(data)
+        if self._size > self._bounds.max_body_bytes:
+            self._refuse(too_large(self._bounds.max_body_bytes))
+            return
+        refusal = self._work.hold(len(data))
+        if refusal is not None:
+            self._refuse(refusal)
+            return
+        self._pieces.append(data)
+
+    def _request_read(self) -> None:
+        if self._work is None:
+            return  # answered early
+        body = b"".join(self._pieces)
+        self._pieces.clear()
+        self._allowed_s = None
+        self._task = self._answerer.start(self._run(self._work, body))
+
+    async def _run(self, work: Work, body: bytes) -> None:
+        try:
+            await work.run(body, self)
+        except asyncio.CancelledError:
+            self.abort()
+            raise
+        finally:
+            self._task = None
+            self._let_go()
+        if self._is_lost or self._is_refusing:
+            return
+        if self._h11.our_state is h11.SEND_RESPONSE:
+            self.reply(Reply(500, SERVER_ERROR))
+        elif self._h11.our_state is h11.SEND_BODY:
+            self.abort()
+        elif self._ahead_bytes:
+            self._ahead_bytes = 0
+            self._transport.resume_reading()
+            self._read()
+
+    def _let_go(self) -> None:
+        if self._work is not None:
+            self._work.close()
+            self._work = None
+        self._pieces.clear()
+        self._size = 0
+
+    # Writing.
+
+    def _answer_early(self, reply: Reply, has_body: bool) -> None:
+        """Answer on the head alone."""
+        if has_body:
+            self._refuse(reply)
+        else:
+            # The end of the request must be read first, or the next cycle cannot begin.
+            self._h11.next_event()
+            self.reply(reply)
+
+    def _refuse(self, reply: Reply) -> None:
+        """Answer before the request has been read, and close once that has arrived."""
+        self._is_refusing = True
+        self._let_go()
+        self.reply(reply)
+        self._allow(None)
+        self._timer = self._loop.call_later(self._bounds.linger_s, self._transport.close)
+
+    def _refuse_malformed(self, status: int) -> None:
+        body = (
+            b'{"error":{"message":"not HTTP/1.1 as it should be","type":"invalid_request_error"}}'
+        )
+        if self._h11.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+            self._refuse(Reply(status, body))
+        else:
+            self._transport.abort()
+
+    def _finish(self) -> None:
+        """Make ready for the next request, where there may be one."""
+        if self._is_refusing:
+            return
+        if self._h11.our_state is h11.DONE and self._h11.their_state is h11.DONE:
+            self._h11.start_next_cycle()
+            self._allow(self._bounds.keep_alive_s)
+        else:
+            self._transport.close()
+
+    def _send(self, event: h11.Event) -> None:
+        data = self._h11.send(event)
+        if data:
+            self._transport.write(data)
+
+    # Patience.
+
+    def _allow(self, seconds: float | None) -> None:
+        """Say how long the client may now be silent; None while it is not its turn."""
+        self._since_s = self._loop.time()
+        self._allowed_s = seconds
+        if seconds is None:
+            if self._timer is not None:
+                self._timer.cancel()
+                self._timer = None
+        elif self._timer is None:
+            self._timer = self._loop.call_later(self._tick_s(), self._look)
+
+    def _tick_s(self) -> float:
+        bounds = self._bounds
+        return min(bounds.head_s, bounds.body_idle_s, bounds.keep_alive_s)
+
+    def _look(self) -> None:
+        """Drop a client that has been silent for too long; one timer serves all bounds."""
+        self._timer = None
+        if self._allowed_s is not None and (self._loop.time() - self._since_s >= self._allowed_s):
+            self._transport.abort()
+            return
+        self._timer = self._loop.call_later(self._tick_s(), self._look)
+
+
+def too_large(max_bytes: int) -> Reply:
+    """Refuse a body above its bound."""
+    return Reply(
+        413,
+        b'{"type":"error","error":{"type":"request_too_large","message":"the body is larger than '
+        + str(max_bytes).encode("ascii")
+        + b' bytes"}}',
+    )
