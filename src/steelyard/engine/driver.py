@@ -92,6 +92,7 @@ class Driver:
         )
         self._open_runs = len(self._runs)
         for index, run in enumerate(self._runs):
+            run.tell(self._observer)
             for warning in run.folder.warnings:
                 run.journal.event(EventKind.WARNING, message=warning)
                 self._observer.notice(run.name, warning)
@@ -432,8 +433,7 @@ class Driver:
         """Note the phase of an execution; for progress only."""
         run = self._by_token.get(token)
         if run is not None:
-            flight = run.flights[token]
-            flight.phase, flight.phase_since_s = phase, self._clock.monotonic()
+            run.enter_phase(token, phase)
 
     def session(self, token: str, state: Literal["opened", "closed"], provider: str) -> None:
         """Put the opening or closing of a session into the journal."""

@@ -6,9 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from steelyard.components.issues import Outcome
+from steelyard.components.issues import Outcome, Phase
+
+if TYPE_CHECKING:
+    from steelyard.results.records import AttemptRecord
 
 
 class RunOutcome(StrEnum):
@@ -143,7 +146,7 @@ class Observer(Protocol):
 
 
 class Unobserved:
-    """Follows nothing."""
+    """Follows nothing. An `Observer`."""
 
     def tick(self, progress: tuple[Progress, ...]) -> None:
         """Ignore it."""
@@ -153,3 +156,22 @@ class Unobserved:
 
     def request_ended(self, result: RequestResult) -> None:
         """Ignore it."""
+
+
+class AttemptObserver(Unobserved):
+    """An observer whose subclass is told of single attempts as well; costs nothing to others.
+
+    Called on the event loop, once or more for each attempt: must return at once and never raise.
+    Texts are as they came: whoever shows them redacts them.
+    """
+
+    def attempt_started(self, request: str, task_id: str, attempt: int, execution: int) -> None:
+        """An execution begins; its intent is in the journal."""
+
+    def phase_started(
+        self, request: str, task_id: str, attempt: int, execution: int, phase: Phase
+    ) -> None:
+        """An execution has come to another phase."""
+
+    def attempt_recorded(self, request: str, record: AttemptRecord) -> None:
+        """An attempt has its record; it is in the journal, not yet synced."""

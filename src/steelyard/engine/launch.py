@@ -44,15 +44,23 @@ class Prepared:
     """Extras that were installed for it, each with versions and command."""
 
 
-def prepare(resolution: Resolution, *, clock: Clock | None = None) -> Prepared:
+def prepare(
+    resolution: Resolution, *, clock: Clock | None = None, maker: Maker | None = None
+) -> Prepared:
     """Plan a resolved orchestration for running it here. Blocking.
+
+    Args:
+        resolution: what is to run.
+        clock: the system's by default.
+        maker: one that also knows components which no id leads to; with the same clock.
 
     Raises:
         BadInput: something is wrong with it, or this machine lacks what it needs.
     """
     clock = clock or SystemClock()
     secrets = resolution.secrets
-    maker = Maker(secrets, clock, EndpointPool(secrets, clock), resolution.base_dir)
+    if maker is None:
+        maker = Maker(secrets, clock, EndpointPool(secrets, clock), resolution.base_dir)
     plan = make_plan(resolution, clock=clock, maker=maker)
     installed: tuple[str, ...] = ()
     if plan.lacking and resolution.orchestration.runtime.auto_install_dependencies:

@@ -17,7 +17,7 @@ from steelyard.components.steps import Step
 from steelyard.components.values import NO_USAGE, Usage
 from steelyard.engine.admission import Start
 from steelyard.engine.carry_over import CarryOver, saved_work
-from steelyard.engine.events import Progress, RunOutcome, Underway
+from steelyard.engine.events import AttemptObserver, Observer, Progress, RunOutcome, Underway
 from steelyard.engine.request_plan import RequestPlan
 from steelyard.engine.spec import ExecutionResult, ExecutionSpec, SavedWork
 from steelyard.results.files import NO_FAULTS, Faults, StorageFailed, write_beside
@@ -103,6 +103,8 @@ class RunState:
     cost_usd: float | None = 0.0
     model_calls_succeeded: int = 0
     ended_s: float | None = None
+    told: AttemptObserver | None = None
+    """Who is told of single attempts; None mostly."""
     progress_file: ProgressFile = field(init=False)
 
     def __post_init__(self) -> None:
@@ -183,11 +185,29 @@ class RunState:
             token=token,
         )
         self.journal.flush()
+        if self.told is not None:
+            task_id = self.tasks[start.task].id
+            self.told.attempt_started(self.name, task_id, start.attempt, start.execution)
+
+    def tell(self, observer: Observer) -> None:
+        """Tell an observer of single attempts, where it is one that listens to them."""
+        self.told = observer if isinstance(observer, AttemptObserver) else None
+
+    def enter_phase(self, token: str, phase: Phase) -> None:
+        """Note the phase of an execution; for progress only."""
+        flight = self.flights[token]
+        flight.phase, flight.phase_since_s = phase, self.clock.monotonic()
+        if self.told is not None and self.tasks is not None:
+            start = flight.start
+            task_id = self.tasks[start.task].id
+            self.told.phase_started(self.name, task_id, start.attempt, start.execution, phase)
 
     def keep(self, index: int, record: AttemptRecord) -> None:
         """Put a record into the journal and the ledger."""
         self.journal.record(record)
         self.counts[record.outcome] += 1
+        if self.told is not None:
+            self.told.attempt_recorded(self.name, record)
         for issue in record.issues:
             if issue.severity is not Severity.WARNING:
                 self.issue_counts[issue.code.value] += 1
