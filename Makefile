@@ -10,7 +10,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # A venv or a path of the caller's shell must not reach ours.
 unexport VIRTUAL_ENV PYTHONPATH PYTHONHOME
 
-.PHONY: help setup demo test bench lock clean
+.PHONY: help setup demo test bench docs lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -32,6 +32,10 @@ bench: ## measure ourselves against the bounds in docs/performance.md; BENCH_ARG
 	@scripts/system-packages.sh bwrap=bubblewrap setpriv=util-linux
 	@scripts/setup.sh
 	@$(PYTHON) -m benchmarks.run $(BENCH_ARGS)
+
+docs: ## build the documentation site into build/site; needs no network
+	@scripts/setup.sh
+	@NO_MKDOCS_2_WARNING=1 $(PYTHON) -m mkdocs build --strict
 
 lock: ## write requirements.lock anew from pyproject.toml (needs uv)
 	@scripts/lock.sh
