@@ -79,6 +79,11 @@ class HarnessContext(Protocol):
         """The model, bound to this attempt; raises where the request names none."""
         ...
 
+    @property
+    def has_model(self) -> bool:
+        """False where the request's model id is `none`."""
+        ...
+
     async def session(self) -> Session:
         """Open the agent's environment, once, with the task's workspace in place.
 

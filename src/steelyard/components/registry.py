@@ -81,6 +81,10 @@ BUILTINS: Final[Mapping[Kind, Mapping[str, Entry]]] = MappingProxyType(
                 "one model call, the task's text as it is",
                 aliases=("openai_chat",),
             ),
+            "command": Entry(
+                "steelyard.harnesses.command:Command",
+                "any program of the environment, its model calls through the gateway",
+            ),
             "oracle": Entry("steelyard.harnesses.oracle:Oracle", "plays each task's reference"),
             "nop": Entry("steelyard.harnesses.nop:Nop", "does nothing; the floor"),
         },

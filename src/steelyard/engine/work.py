@@ -144,6 +144,11 @@ class Work:
             self.client = self.services.endpoint.client(self.timer, self.allowance())
         return self.client
 
+    @property
+    def has_model(self) -> bool:
+        """False where the request's model id is `none`."""
+        return self.services.endpoint is not None
+
     def allowance(self) -> Allowance:
         """What the agent's calls may consume, whichever way they are made."""
         if self._allowance is None:
