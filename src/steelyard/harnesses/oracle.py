@@ -19,6 +19,8 @@ _SHOWN_BYTES = 2000
 class Oracle(Harness):
     """Gives the reference's answer, lays its files over the working folder, runs its command.
 
+    Tool calls of a reference are noted in the trajectory as if they had been made.
+
     The reference comes from the benchmark, so its command is as trusted as the benchmark: it
     runs in the agent's environment like anything else there.
     """
@@ -40,6 +42,8 @@ class Oracle(Harness):
             await session.upload(reference.files, session.workdir)
         if reference.command is not None:
             await self._run_command(context, reference.command)
+        if reference.tool_calls:
+            context.step(Step("agent", "", tool_calls=reference.tool_calls))
         if reference.answer is not None:
             context.step(Step("agent", reference.answer))
         return HarnessResult(reference.answer)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -25,6 +26,7 @@ from steelyard.benchmarks.pack.paths import PathProblem, folder_in
 from steelyard.benchmarks.pack.scoring import Weighed, score_of
 from steelyard.benchmarks.pack.template import Template
 from steelyard.benchmarks.pack.template_language import TemplateProblem
+from steelyard.benchmarks.pack.tool_calling.expected import filled
 from steelyard.benchmarks.pack.validators.contract import Work
 from steelyard.benchmarks.pack.validators.judge import ModelJudge
 from steelyard.components.benchmark import (
@@ -39,6 +41,7 @@ from steelyard.components.benchmark import (
     scalar,
 )
 from steelyard.components.issues import AttemptFault, IssueCode
+from steelyard.components.model import ToolCall
 from steelyard.components.values import Message, Trust
 from steelyard.config.errors import BadInput
 
@@ -189,6 +192,10 @@ class PackBenchmark(Benchmark):
                     if found.command is not None
                     else None
                 ),
+                tool_calls=tuple(
+                    ToolCall(f"reference-{number}", name, _json_text(filled(arguments, task.data)))
+                    for number, (name, arguments) in enumerate(found.tool_calls, 1)
+                ),
             )
         except (TemplateProblem, PathProblem) as error:
             raise AttemptFault(IssueCode.TASK_INVALID, f"the reference: {error}") from error
@@ -247,6 +254,10 @@ class PackBenchmark(Benchmark):
         if name not in self._folder_digests:
             self._folder_digests[name] = folder_digest(self.pack.root / CASES_FOLDER / name)
         return self._folder_digests[name]
+
+
+def _json_text(data: Any) -> str:
+    return json.dumps(data, ensure_ascii=False)
 
 
 def _shown(template: Template, values: Mapping[str, Any]) -> str:

@@ -26,6 +26,7 @@ from steelyard.benchmarks.pack.schema import (
     ReferenceFiles,
 )
 from steelyard.benchmarks.pack.template import ATTEMPT_VARIABLES, Template
+from steelyard.benchmarks.pack.tool_calling.expected import with_templates
 from steelyard.benchmarks.pack.validators.build import build_validators
 from steelyard.benchmarks.pack.validators.contract import Validator
 from steelyard.benchmarks.pack.validators.making import TemplateSet
@@ -46,6 +47,8 @@ class ReferenceTemplates:
     answer: Template | None
     files: Template | None
     command: tuple[Template, ...] | None
+    tool_calls: tuple[tuple[str, Any], ...] = ()
+    """Names, and arguments whose texts are templates."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +212,12 @@ class _Loader:
         if files is not None:
             self._use_path(files, ("reference", "files"), is_folder=True)
         answer = self.templates.maybe(found.answer, "reference", "answer")
-        return ReferenceTemplates(answer, files, command)
+        calls = tuple(
+            (call.name, with_templates(call.arguments, self.templates.compile, path))
+            for number, call in enumerate(found.tool_calls or ())
+            for path in [("reference", "tool_calls", number, "arguments")]
+        )
+        return ReferenceTemplates(answer, files, command, calls)
 
     def _scoring_paths(self) -> None:
         for number, spec in enumerate(self.file.scoring.validators):

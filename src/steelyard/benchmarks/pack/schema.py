@@ -20,6 +20,7 @@ from steelyard.benchmarks.pack.schema_validators.base import (
     Strict,
     Text,
 )
+from steelyard.benchmarks.pack.schema_validators.tool_calls import ReferenceCall
 from steelyard.components.id_forms import PACK_FILE as PACK_FILE
 
 SCHEMA: Final = "pack/v1"
@@ -41,11 +42,14 @@ class ReferenceFiles(Strict):
     command: Argv | None = None
     answer: Scalar | None = None
     """A template."""
+    tool_calls: list[ReferenceCall] | None = None
+    """Calls of tools that stand in the trajectory of `oracle`; nothing is run."""
 
     @model_validator(mode="after")
     def _names_something(self) -> ReferenceFiles:
-        if self.files is None and self.command is None and self.answer is None:
-            raise ValueError("give at least one of files, command and answer")
+        given = (self.files, self.command, self.answer, self.tool_calls)
+        if all(part is None for part in given):
+            raise ValueError("give at least one of files, command, answer and tool_calls")
         return self
 
 
