@@ -19,6 +19,7 @@ from steelyard.benchmarks.pack.schema_validators.texts import (
     OneOfSpec,
     RegexSpec,
 )
+from steelyard.benchmarks.pack.schema_validators.tool_calls import ToolCallsSpec
 
 AnyValidatorSpec = Annotated[
     ExactSpec
@@ -29,7 +30,8 @@ AnyValidatorSpec = Annotated[
     | ChoiceSpec
     | CommandSpec
     | CodeSpec
-    | JudgeValidatorSpec,
+    | JudgeValidatorSpec
+    | ToolCallsSpec,
     Field(discriminator="type"),
 ]
 """What `scoring.validators` holds."""
@@ -45,6 +47,7 @@ VALIDATOR_MODELS: Final[Mapping[str, type[ValidatorSpec]]] = MappingProxyType(
         "command": CommandSpec,
         "code": CodeSpec,
         "judge": JudgeValidatorSpec,
+        "tool_calls": ToolCallsSpec,
     }
 )
 """The schema of each type; `validators/build.py` has what makes a validator of it."""
@@ -59,6 +62,5 @@ LATER_VALIDATOR_TYPES: Final = (
     "file_content",
     "file_tree",
     "python",
-    "tool_calls",
 )
 """Names of the format that this version does not run yet."""

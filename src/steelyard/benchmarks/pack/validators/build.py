@@ -20,6 +20,7 @@ from steelyard.benchmarks.pack.validators.texts import (
     make_one_of,
     make_regex,
 )
+from steelyard.benchmarks.pack.validators.tool_calls import make_tool_calls
 
 MAKERS: Final[Mapping[str, Callable[[Making, Any], Validator]]] = MappingProxyType(
     {
@@ -32,6 +33,7 @@ MAKERS: Final[Mapping[str, Callable[[Making, Any], Validator]]] = MappingProxyTy
         "command": make_command,
         "code": make_code,
         "judge": make_judge,
+        "tool_calls": make_tool_calls,
     }
 )
 """What makes a validator of each type; its schema is in `schema_validators`."""
