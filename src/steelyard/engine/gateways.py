@@ -16,6 +16,7 @@ from steelyard.components.harness import HarnessResult
 from steelyard.components.issues import SEVERITY, AttemptFault, IssueCode, Severity
 from steelyard.components.steps import Step
 from steelyard.components.values import NO_USAGE, Usage
+from steelyard.config.errors import Fault
 from steelyard.config.redaction import Redactor
 from steelyard.config.secrets import SecretStore
 from steelyard.models.allowance import Allowance
@@ -97,7 +98,7 @@ class RequestGateway:
             if self._open is None:
                 try:
                     self._open = await self._start()
-                except OSError as error:
+                except (OSError, Fault) as error:
                     raise AttemptFault(
                         IssueCode.ENVIRONMENT_OPEN_FAILED,
                         f"the model gateway cannot be started: {error}",
@@ -205,8 +206,9 @@ class GatewayUse:
         if self.fault is not None:
             raise self.fault
         unanswered = self._endpoint_fault()
-        if unanswered is not None and not self.calls_succeeded:
-            raise unanswered  # it ended as if nothing were, but never had a model
+        fell_short = any(issue.severity is Severity.ERROR for issue in result.issues)
+        if unanswered is not None and (fell_short or not self.calls_succeeded):
+            raise unanswered  # it gave up, or ended as if it had ever had a model
         return result
 
     def forget(self) -> None:
