@@ -11,13 +11,20 @@ from pydantic import Field
 from steelyard.benchmarks.pack.schema_validators.base import ValidatorSpec
 from steelyard.benchmarks.pack.schema_validators.judging import JudgeValidatorSpec
 from steelyard.benchmarks.pack.schema_validators.programs import CodeSpec, CommandSpec
+from steelyard.benchmarks.pack.schema_validators.structured import (
+    JsonEqualsSpec,
+    JsonPathSpec,
+    JsonSchemaSpec,
+)
 from steelyard.benchmarks.pack.schema_validators.texts import (
     ChoiceSpec,
     ContainsSpec,
     ExactSpec,
+    FuzzySpec,
     NumberSpec,
     OneOfSpec,
     RegexSpec,
+    TokenF1Spec,
 )
 from steelyard.benchmarks.pack.schema_validators.tool_calls import ToolCallsSpec
 
@@ -28,6 +35,11 @@ AnyValidatorSpec = Annotated[
     | RegexSpec
     | NumberSpec
     | ChoiceSpec
+    | FuzzySpec
+    | TokenF1Spec
+    | JsonEqualsSpec
+    | JsonSchemaSpec
+    | JsonPathSpec
     | CommandSpec
     | CodeSpec
     | JudgeValidatorSpec
@@ -44,6 +56,11 @@ VALIDATOR_MODELS: Final[Mapping[str, type[ValidatorSpec]]] = MappingProxyType(
         "regex": RegexSpec,
         "number": NumberSpec,
         "choice": ChoiceSpec,
+        "fuzzy": FuzzySpec,
+        "token_f1": TokenF1Spec,
+        "json_equals": JsonEqualsSpec,
+        "json_schema": JsonSchemaSpec,
+        "json_path": JsonPathSpec,
         "command": CommandSpec,
         "code": CodeSpec,
         "judge": JudgeValidatorSpec,
@@ -53,14 +70,10 @@ VALIDATOR_MODELS: Final[Mapping[str, type[ValidatorSpec]]] = MappingProxyType(
 """The schema of each type; `validators/build.py` has what makes a validator of it."""
 
 LATER_VALIDATOR_TYPES: Final = (
-    "json_equals",
-    "json_schema",
-    "json_path",
-    "fuzzy",
-    "token_f1",
     "file_exists",
     "file_content",
     "file_tree",
     "python",
+    "tool_calls",
 )
 """Names of the format that this version does not run yet."""

@@ -76,3 +76,35 @@ class ChoiceSpec(TextValidatorSpec):
     """The letter, or the option's own words."""
     options: Annotated[list[Scalar], Field(min_length=2, max_length=26)] | Text | None = None
     """A list, or `{{ field }}`; without it, only letters are understood."""
+
+
+class FuzzySpec(TextValidatorSpec):
+    """The text is like the expected one, by an edit distance."""
+
+    type: Literal["fuzzy"]
+    expected: Annotated[list[Scalar], Field(min_length=1)] | Scalar
+    """A text, a list of which the best counts, or `{{ field }}` for a field that holds either."""
+    algorithm: Literal[
+        "ratio",
+        "partial_ratio",
+        "token_sort_ratio",
+        "token_set_ratio",
+        "jaro_winkler",
+        "levenshtein",
+    ] = "ratio"
+    threshold: Annotated[float, Field(gt=0, le=1)] | None = None
+    """Passes where the similarity is at least this; without it, the similarity is the value."""
+    ignore_case: bool = False
+    trim: bool = True
+
+
+class TokenF1Spec(TextValidatorSpec):
+    """The words of the text and of the expected one overlap, as SQuAD measures it."""
+
+    type: Literal["token_f1"]
+    expected: Annotated[list[Scalar], Field(min_length=1)] | Scalar
+    """A text, a list of which the best counts, or `{{ field }}` for a field that holds either."""
+    threshold: Annotated[float, Field(gt=0, le=1)] | None = None
+    """Passes where F1 is at least this; without it, F1 is the value."""
+    words: Literal["squad", "unicode"] = "squad"
+    """`squad`: as published, for English; `unicode`: for any language."""

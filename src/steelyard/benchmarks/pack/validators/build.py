@@ -11,9 +11,15 @@ from steelyard.benchmarks.pack.schema import ScoringSpec
 from steelyard.benchmarks.pack.validators.choices import make_choice
 from steelyard.benchmarks.pack.validators.contract import Validator
 from steelyard.benchmarks.pack.validators.judge import make_judge
+from steelyard.benchmarks.pack.validators.likeness import make_fuzzy, make_token_f1
 from steelyard.benchmarks.pack.validators.making import Making, TemplateSet
 from steelyard.benchmarks.pack.validators.numbers import make_number
 from steelyard.benchmarks.pack.validators.programs import make_code, make_command
+from steelyard.benchmarks.pack.validators.structured import (
+    make_json_equals,
+    make_json_path,
+    make_json_schema,
+)
 from steelyard.benchmarks.pack.validators.texts import (
     make_contains,
     make_exact,
@@ -30,6 +36,11 @@ MAKERS: Final[Mapping[str, Callable[[Making, Any], Validator]]] = MappingProxyTy
         "regex": make_regex,
         "number": make_number,
         "choice": make_choice,
+        "fuzzy": make_fuzzy,
+        "token_f1": make_token_f1,
+        "json_equals": make_json_equals,
+        "json_schema": make_json_schema,
+        "json_path": make_json_path,
         "command": make_command,
         "code": make_code,
         "judge": make_judge,
