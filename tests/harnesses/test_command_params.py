@@ -1,0 +1,69 @@
+"""What `command` accepts, and how words are filled: without a program."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from steelyard.components.values import Message
+from steelyard.harnesses.command import CommandParams
+from steelyard.harnesses.command.words import FIELDS, fields_of, filled, prompt_of, tail
+
+
+@pytest.mark.parametrize(
+    ("params", "said"),
+    [
+        ({}, "one of run"),
+        ({"run": ["x"], "script": "y"}, "one of run"),
+        ({"run": []}, "at least 1"),
+        ({"run": [""]}, "names no program"),
+        ({"run": ["a\0b"]}, "pattern"),
+        ({"script": ""}, "pattern"),
+        ({"run": ["x"], "prompt": "argument"}, "{prompt}"),
+        ({"run": ["x", "{prompt}"], "prompt": "file"}, "{prompt_file}"),
+        ({"run": ["x"], "env": {"A=B": "c"}}, "no name of a variable"),
+        ({"run": ["x"], "env": {"": "c"}}, "no name of a variable"),
+        ({"run": ["x"], "answer": {"extract": "("}}, "not a regular expression"),
+        ({"run": ["x"], "answer": {"file": "a", "command": ["b"]}}, "one of stream"),
+        ({"run": ["x"], "timeout_seconds": 0}, "greater than 0"),
+        ({"run": ["x"], "allow_exit_codes": []}, "at least 1"),
+        ({"run": ["x"], "shel": "bash"}, "Extra inputs"),
+    ],
+)
+def test_what_cannot_be_run_is_refused(params: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValidationError) as caught:
+        CommandParams.model_validate(params)
+    assert said in str(caught.value)
+
+
+def test_one_log_may_be_written_without_a_list() -> None:
+    assert CommandParams.model_validate({"run": ["x"], "log": "a.log"}).log == ("a.log",)
+
+
+@given(st.text())
+def test_what_stands_in_a_value_is_never_replaced(text: str) -> None:
+    values = dict.fromkeys(FIELDS, "SECRET") | {"prompt": text}
+    assert filled("a {prompt} b", values) == f"a {text} b"
+
+
+def test_braces_of_others_stay() -> None:
+    word = '{print} {} {{x}} {"prompt": 1} ${HOME} {{prompt}} {prompt}'
+    assert filled(word, {"prompt": "P"}) == ('{print} {} {{x}} {"prompt": 1} ${HOME} {prompt} P')
+    assert fields_of([word, "{model}"]) == {"prompt", "model"}
+
+
+def test_several_turns_say_who_spoke() -> None:
+    turns = [Message("system", "s"), Message("user", "a"), Message("assistant", "b")]
+    assert prompt_of(turns, with_system=True) == "s\n\n[user]\na\n\n[assistant]\nb"
+    assert prompt_of(turns[:2], with_system=False) == "a"
+    assert prompt_of([], with_system=True) == ""
+    assert prompt_of(turns[:1], with_system=True) == "s"
+
+
+def test_the_end_of_a_long_output_is_kept() -> None:
+    assert tail(b"abcdef", 6) == "abcdef"
+    assert tail(b"abcdef", 2) == "[4 bytes left out]\nef"
