@@ -74,6 +74,5 @@ LATER_VALIDATOR_TYPES: Final = (
     "file_content",
     "file_tree",
     "python",
-    "tool_calls",
 )
 """Names of the format that this version does not run yet."""
