@@ -2,15 +2,15 @@
 
 With pytest, for a provider of your own::
 
-    SUITE = EnvironmentSuite(lambda: MyProvider(MyParams()), SuiteTraits())
+    CHECKS = environment_suite(lambda: MyProvider(MyParams()), SuiteTraits(holds_disk=False))
 
-    @pytest.mark.parametrize("name", SUITE.names())
-    def test_it_keeps_the_contract(name: str) -> None:
-        asyncio.run(SUITE.check(name))
+    @pytest.mark.parametrize("check", CHECKS, ids=str)
+    def test_it_keeps_the_contract(check: Check) -> None:
+        check()
 
 Or by hand: `python -m steelyard.testing.environment_suite sandbox`. Checks need a POSIX shell and
 a Python inside the session, and fail with an AssertionError that says what was seen. The checks
-themselves stand in `environment_checks` and `environment_checks_files`.
+themselves stand in `environment_checks`, `environment_checks_files` and `environment_checks_gate`.
 """
 
 # ruff: noqa: S101 — a check is an assertion
@@ -20,15 +20,15 @@ import asyncio
 import sys
 import tempfile
 import traceback
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 from steelyard.components.environment import Environment, OpenRequest, Resources, Session
-
-CHECK_WAIT_S: Final = 120.0
+from steelyard.testing.checks import CHECK_WAIT_S, Check
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class Trial:
             await session.close()
 
 
-Check = Callable[[Trial], Awaitable[None]]
+EnvironmentClause = Callable[[Trial], Awaitable[None]]
 
 
 class EnvironmentSuite:
@@ -111,26 +111,58 @@ class EnvironmentSuite:
                 await environment.close()
 
 
-def needs(*claims: str) -> Callable[[Check], Check]:
+def environment_suite(
+    make: Callable[[], Environment],
+    traits: SuiteTraits | None = None,
+    *,
+    leave_out: Collection[str] = (),
+) -> tuple[Check, ...]:
+    """Give the conformance checks of a provider.
+
+    Args:
+        make: makes the provider; called in each check's own event loop.
+        traits: what it claims beyond the contract; everything by default.
+        leave_out: clauses that it does not claim to keep.
+
+    Raises:
+        ValueError: there is no clause of that name.
+    """
+    suite = EnvironmentSuite(make, traits)
+    clauses = _checks()
+    unknown = sorted(set(leave_out) - set(clauses))
+    if unknown:
+        raise ValueError(f"no such clause: {', '.join(unknown)}; there are {tuple(clauses)}")
+    return tuple(
+        Check(name, " ".join((clauses[name].__doc__ or "").split()), partial(suite.check, name))
+        for name in suite.names()
+        if name not in leave_out
+    )
+
+
+def needs(*claims: str) -> Callable[[EnvironmentClause], EnvironmentClause]:
     """Mark a check that runs only where the provider makes these claims of `SuiteTraits`."""
 
-    def mark(check: Check) -> Check:
+    def mark(check: EnvironmentClause) -> EnvironmentClause:
         check.claims = claims  # type: ignore[attr-defined]
         return check
 
     return mark
 
 
-def _applies(check: Check, traits: SuiteTraits) -> bool:
+def _applies(check: EnvironmentClause, traits: SuiteTraits) -> bool:
     return all(getattr(traits, claim) for claim in getattr(check, "claims", ()))
 
 
-def _checks() -> dict[str, Check]:
+def _checks() -> dict[str, EnvironmentClause]:
     # Imported here: the checks import this module for their trial.
-    from steelyard.testing import environment_checks, environment_checks_files
+    from steelyard.testing import (
+        environment_checks,
+        environment_checks_files,
+        environment_checks_gate,
+    )
 
-    found: dict[str, Check] = {}
-    for module in (environment_checks, environment_checks_files):
+    found: dict[str, EnvironmentClause] = {}
+    for module in (environment_checks, environment_checks_files, environment_checks_gate):
         found |= {
             name: value
             for name, value in vars(module).items()
