@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from benchmarks import calls, overhead, scale, startup
+from benchmarks import calls, gateway, overhead, scale, startup
 from benchmarks.measures import Measure, shown, table
 from benchmarks.processes import CommandFailed
 
@@ -23,6 +23,7 @@ MEASURES: dict[str, Measure] = {
     "startup": startup.measure,
     "overhead": overhead.measure,
     "calls": calls.measure,
+    "gateway": gateway.measure,
     "scale": scale.measure,
 }
 LATEST = Path(__file__).parent / "results" / "latest.json"

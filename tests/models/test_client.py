@@ -13,12 +13,12 @@ from steelyard.components.issues import AttemptFault, IssueCode
 from steelyard.config.errors import BadInput
 from steelyard.config.secrets import SecretStore, SecretUnavailable
 from steelyard.models.adaptive import AdaptiveLimit
+from steelyard.models.address import parse_address
 from steelyard.models.client import make_endpoint
 from steelyard.models.lines import Lines
 from steelyard.models.mock.answers import echo
 from steelyard.models.protocols import PROTOCOLS as WIRES
 from steelyard.models.slots import Slots
-from steelyard.models.upstream import parse_address
 from steelyard.testing.endpoint import mock_endpoint
 from tests.models.calling import PROTOCOLS, ask, client_of, endpoint, fault_of, settings
 

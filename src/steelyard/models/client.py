@@ -30,17 +30,13 @@ from steelyard.models.calls import (
     Made,
     Sleep,
 )
+from steelyard.models.failures import CertificateRefused, ConnectionFailed, TooLarge
 from steelyard.models.lines import Lines
 from steelyard.models.prices import Pricing, pricing_for
 from steelyard.models.protocols.encoding import encode
 from steelyard.models.protocols.form import Reading, TokenCounts
 from steelyard.models.settings import EndpointSettings, parse_settings
-from steelyard.models.upstream import (
-    CertificateRefused,
-    ConnectionFailed,
-    TooLarge,
-    Upstream,
-)
+from steelyard.models.upstream import Upstream
 
 
 class Endpoint:

@@ -10,9 +10,10 @@ from collections.abc import Hashable
 from dataclasses import dataclass, field
 
 from steelyard.models.adaptive import AdaptiveLimit
+from steelyard.models.address import Address
 from steelyard.models.rates import REQUEST_BURST_S, TOKEN_BURST_S, Bucket
 from steelyard.models.slots import Slots
-from steelyard.models.upstream import Address, Upstream
+from steelyard.models.upstream import Upstream
 
 
 @dataclass(slots=True)

@@ -11,10 +11,10 @@ from typing import Any
 
 from steelyard.config.errors import BadInput, Problem, Where
 from steelyard.config.secrets import MARKER, SecretRef, SecretStore
+from steelyard.models.address import Address, header_pairs, parse_address
 from steelyard.models.protocols import PROTOCOLS
 from steelyard.models.protocols.encoding import encode
 from steelyard.models.protocols.form import WireProtocol
-from steelyard.models.upstream import Address, header_pairs, parse_address
 
 
 @dataclass(frozen=True, slots=True)

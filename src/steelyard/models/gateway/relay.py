@@ -16,6 +16,7 @@ from steelyard.components.issues import AttemptFault, IssueCode
 from steelyard.models.answers import read_whole, refused
 from steelyard.models.calls import PAID_FAILURES, Failure
 from steelyard.models.client import Endpoint, no_answer
+from steelyard.models.failures import ConnectionFailed, TooLarge
 from steelyard.models.gateway.bodies import Prepared, Unreadable, prepare, read_body
 from steelyard.models.gateway.connection import Connection, Head, Headers, Reply
 from steelyard.models.gateway.cover import Cover, Secrets
@@ -26,13 +27,7 @@ from steelyard.models.gateway.tickets import Ticket
 from steelyard.models.protocols import PROTOCOLS
 from steelyard.models.protocols.form import Reading, TokenCounts
 from steelyard.models.refusals import Verdict, endpoint_words, verdict
-from steelyard.models.upstream import (
-    ConnectionFailed,
-    HttpAnswer,
-    OpenAnswer,
-    TooLarge,
-    header,
-)
+from steelyard.models.upstream import HttpAnswer, OpenAnswer, header, read_all
 
 SENT_ON: Final = frozenset(
     {b"anthropic-version", b"anthropic-beta", b"openai-beta", b"idempotency-key"}
@@ -264,7 +259,7 @@ class ModelCall:
                 is_stream = prepared is not None and _is_event_stream(answer)
                 if is_stream and 200 <= answer.status <= 299:
                     return await self._pass_stream(answer, prepared, out, limit)
-                data = await answer.read(endpoint.settings.max_response_bytes)
+                data = await read_all(answer, endpoint.settings.max_response_bytes)
         except (TimeoutError, ConnectionFailed, TooLarge) as error:
             failure = no_answer(error, timeout_s)
             if self._stream is not None and self._has_begun:
