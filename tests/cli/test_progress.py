@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from steelyard.cli.live import layout, row_of
 from steelyard.cli.pace import Pace, Paces, duration
 from steelyard.cli.progress import describe, ended_line, make_renderer
 from steelyard.components.issues import Outcome
@@ -124,37 +123,6 @@ def test_durations_are_short(seconds: float, text: str) -> None:
     assert duration(seconds) == text
 
 
-CROWD = (
-    progress(name="a-request-with-a-name-that-is-far-too-long-for-it", planned=100_000,
-             outcomes={Outcome.SCORED: 12_000, Outcome.FAILED_FATAL: 345},
-             issues={"model_unavailable": 345}, reused=3, cost_usd=1.5, elapsed_s=900.0),
-    progress(name="second", running=0),
-    progress(name="third", planned=None, running=0),
-)  # fmt: skip
-
-
-@pytest.mark.parametrize("width", [38, 40, 60, 80, 120])
-def test_numbers_are_never_cut_however_narrow_the_terminal(width: int) -> None:
-    paces = Paces()
-    standings = paces.see(CROWD)
-    rows = [row_of(standings[request.name], request) for request in CROWD]
-    lines = layout([*rows, row_of(paces.overall(CROWD))], width, "#-")
-    assert max(map(len, lines)) <= width
-    assert "12345/100000 345 failed ETA 1h46m" in lines[0]
-    assert "20/100 waiting" in lines[1]
-    assert "loading tasks 10s" in lines[2]
-    assert "12385/? 345 failed" in lines[3]
-
-
-def test_the_bar_gives_way_before_the_name_and_details_before_the_bar() -> None:
-    standings = Paces().see([progress()])
-    rows = [row_of(standings["r"], progress())]
-    assert layout(rows, 80, "#-") == ["r ####---------------- 20/100 ETA 40s, 4 running"]
-    assert layout(rows, 40, "#-") == ["r ####---------------- 20/100 ETA 40s"]
-    assert layout(rows, 26, "#-") == ["r #----- 20/100 ETA 40s"]
-    assert layout(rows, 18, "#-") == ["r 20/100 ETA 40s"]
-
-
 @pytest.mark.parametrize("mode", ["plain", "auto"])
 def test_plain_lines_come_at_most_every_ten_seconds(mode: str) -> None:
     stream = io.StringIO()  # no terminal, so `auto` is plain too
@@ -213,30 +181,3 @@ def test_a_dumb_terminal_gets_plain_lines(monkeypatch: pytest.MonkeyPatch) -> No
     renderer.tick((progress(),))
     renderer.close()
     assert stream.getvalue() == described(progress()) + "\n"
-
-
-def test_the_live_view_draws_each_request_and_leaves_the_terminal_clean(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setenv("TERM", "xterm")
-    stream = Terminal()
-    renderer = make_renderer("auto", stream)
-    renderer.tick((progress(), progress(name="second [bold]")))
-    renderer.request_ended(result(RunOutcome.FAILED, "[red]401[/red]"))
-    renderer.close()
-    drawn = stream.getvalue()
-    assert "20/100" in drawn
-    assert "40/200" in drawn  # all together
-    assert "second [bold]" in drawn
-    assert "[red]401[/red]" in drawn  # a reason is text, never markup
-    assert drawn.rstrip().endswith("\x1b[?25h") or "\x1b[?25h" in drawn  # the cursor is back
-
-
-def test_without_colour_the_bar_is_drawn_in_ascii(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setenv("NO_COLOR", "1")
-    stream = Terminal()
-    renderer = make_renderer("auto", stream)
-    renderer.tick((progress(),))
-    renderer.close()
-    assert "####----------------" in stream.getvalue()

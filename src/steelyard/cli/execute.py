@@ -11,6 +11,7 @@ from steelyard.cli.news import News
 from steelyard.cli.output import print_json, say
 from steelyard.cli.progress import make_renderer
 from steelyard.config.resolve import Resolution
+from steelyard.engine.control import Controls
 from steelyard.engine.events import LaunchResult, RequestResult
 from steelyard.engine.launch import launch, prepare
 from steelyard.engine.run_log import listening
@@ -24,7 +25,8 @@ def execute(resolution: Resolution, *, as_json: bool) -> int:
     """
     prepared = prepare(resolution)
     runtime = resolution.orchestration.runtime
-    renderer = make_renderer(runtime.progress)
+    controls = Controls()
+    renderer = make_renderer(runtime.progress, controls=controls)
     news = News(renderer, prepared.redactor, runtime.log_level)
     _prepare_loggers()
     for extra in prepared.installed:
@@ -33,7 +35,9 @@ def execute(resolution: Resolution, *, as_json: bool) -> int:
         news.notice(None, f"warning: {prepared.redactor.text(str(warning))}")
     try:
         with listening(news.handler):
-            result = asyncio.run(launch(prepared, observer=news, handle_signals=True))
+            result = asyncio.run(
+                launch(prepared, observer=news, controls=controls, handle_signals=True)
+            )
     finally:
         news.close()
     if as_json:

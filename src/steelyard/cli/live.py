@@ -1,101 +1,33 @@
-"""The live view: one line a request and one for all, redrawn in place.
+"""The live view: what a launch does, on a terminal, and keys to steer it.
 
-Numbers are never cut: where room is short the details go, then the bar, then the name.
+`screen` decides what is shown, `screen_terminal` shows it; this brings both and the launch's
+controls together.
 """
 
 from __future__ import annotations
 
+import asyncio
 import os
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, Final, TextIO
+import signal
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from typing import Final, TextIO
 
-from steelyard.cli.pace import Paces, Standing, duration
-from steelyard.cli.progress import ended_line, worst_codes
+from steelyard.cli.pace import Paces
+from steelyard.cli.progress import ended_line
+from steelyard.cli.screen import RequestView, View
+from steelyard.cli.screen_keys import Keyboard
+from steelyard.cli.screen_terminal import Drawer
 from steelyard.config import printable
+from steelyard.config.errors import SteelyardError
+from steelyard.engine.control import Controls, LaunchState
 from steelyard.engine.events import Progress, RequestResult
 
-_BARS: Final = (20, 12, 6, 0)
-_MIN_NAME: Final = 3
-_FREE: Final = 3
-"""Cells at the end of each line: `^C`, echoed there, must not break it and leave lines behind."""
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """What is to be drawn of one request."""
-
-    name: str
-    ended: int
-    planned: int | None
-    numbers: str
-    """Always shown whole."""
-    details: tuple[str, ...]
-    """Shown while there is room, the most important first."""
-
-
-def row_of(standing: Standing, progress: Progress | None = None) -> Row:
-    """Give the row of a request; without `progress`, that of all together."""
-    if standing.planned is None and progress is not None:
-        return Row(standing.name, 0, None, f"loading tasks {duration(standing.elapsed_s)}", ())
-    planned = "?" if standing.planned is None else str(standing.planned)
-    numbers = [f"{standing.ended}/{planned}"]
-    if standing.failed:
-        numbers.append(f"{standing.failed} failed")
-    if standing.is_waiting:
-        numbers.append("waiting")
-    elif standing.left_s is not None:
-        numbers.append(f"ETA {duration(standing.left_s)}")
-    details = [] if standing.is_waiting else [f"{standing.running} running"]
-    if progress is not None:
-        if standing.failed and progress.issues:
-            details.append(worst_codes(progress))
-        if progress.reused:
-            details.append(f"{progress.reused} reused")
-        if progress.cost_usd:
-            details.append(f"${progress.cost_usd:.4f}")
-    else:
-        details.append(duration(standing.elapsed_s))
-    return Row(standing.name, standing.ended, standing.planned, " ".join(numbers), tuple(details))
-
-
-def layout(rows: Sequence[Row], width: int, bar: str) -> list[str]:
-    """Lay out the rows in `width` cells, all with one width of names and of bars.
-
-    Args:
-        rows: at least one.
-        width: of the terminal.
-        bar: two characters: what is done, what is not.
-    """
-    from rich.cells import cell_len, set_cell_size
-
-    names = [printable.one_line(row.name) for row in rows]
-    needed = 1 + max(cell_len(row.numbers) for row in rows)
-    name_width = max(map(cell_len, names))
-    bar_width = next(
-        (size for size in _BARS if name_width + needed + size + bool(size) <= width), 0
-    )
-    name_width = min(name_width, max(_MIN_NAME, width - needed))
-    found = []
-    for name, row in zip(names, rows, strict=True):
-        is_cut = cell_len(name) > name_width
-        shown = set_cell_size(name, name_width - 1) + "…" if is_cut else name
-        line = set_cell_size(shown, name_width)
-        if bar_width:
-            line += " " + _bar(row, bar_width, bar)
-        line += " " + row.numbers
-        for detail in row.details:
-            more = f"{line}, {printable.one_line(detail)}"
-            if cell_len(more) > width:
-                break
-            line = more
-        found.append(line)
-    return found
-
-
-def _bar(row: Row, width: int, bar: str) -> str:
-    full = min(width, width * row.ended // row.planned) if row.planned else 0
-    return bar[0] * full + bar[1] * (width - full)
+_BY: Final = "the keyboard"
+_STEP_ABOVE: Final = 20
+"""Below it `+` and `-` change concurrency by one, above by a tenth."""
 
 
 class Live:
@@ -103,82 +35,169 @@ class Live:
 
     shows_notices = True
 
-    def __init__(self, stream: TextIO) -> None:
-        from rich.console import Console
-        from rich.live import Live as Region
-
-        class SteadyConsole(Console):
-            """rich would end the process where the terminal has gone away; the run goes on."""
-
-            def on_broken_pipe(self) -> None:
-                raise BrokenPipeError
-
-        self._console = SteadyConsole(file=stream)
-        self._is_gone = False
+    def __init__(
+        self, stream: TextIO, controls: Controls | None = None, *, keys_from: int | None = None
+    ) -> None:
+        self._controls = controls or Controls()
         self._paces = Paces()
-        plain = bool(os.environ.get("NO_COLOR")) or not _is_utf8(stream)
-        self._bar = "#-" if plain else "━─"
-        self._region = Region(console=self._console, auto_refresh=False, transient=True)
-        self._draw(self._region.start)
+        self._drawer = Drawer(stream)
+        fd = _keys_from() if keys_from is None else keys_from
+        self._keyboard = Keyboard(fd, self._on_key) if fd >= 0 and controls is not None else None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._view: View | None = None
+        self._asked: tuple[str, Callable[[], None]] | None = None
+        self._shows_help = False
+
+    # -- what observers are told ---------------------------------------------------------------
 
     def tick(self, progress: tuple[Progress, ...]) -> None:
         """Draw a snapshot in place of the last."""
-        lines = self._lines(progress)
-        self._draw(lambda: self._region.update(_as_drawn(lines), refresh=True))
+        self._listen()
+        standings, total = self._paces.see(progress), self._paces.overall(progress)
+        view = View(
+            tuple(RequestView(request, standings[request.name]) for request in progress), total
+        )
+        if self._is_steerable:
+            status = self._controls.status()
+            known = {one.progress.name: one for one in status.requests}
+            view = replace(
+                view,
+                requests=tuple(
+                    replace(
+                        request,
+                        waits_for=known[request.progress.name].waits_for,
+                        budget=known[request.progress.name].budget,
+                    )
+                    for request in view.requests
+                ),
+                state=status.state.value,
+                concurrency=status.task_concurrency,
+                budget=status.budget,
+            )
+        self._view = view
+        self._show()
 
     def notice(self, request: str | None, message: str) -> None:
         """Print above what is drawn."""
-        self._print(f"{request}: {message}" if request else message)
+        self._drawer.say(printable.lines(f"{request}: {message}" if request else message))
 
     def request_ended(self, result: RequestResult) -> None:
         """Print how it ended, above what is drawn."""
-        self._print(ended_line(result))
+        self._drawer.say(printable.lines(ended_line(result)))
 
     def close(self) -> None:
-        """Take what is drawn away; what was printed stays."""
-        # An empty region leaves no line behind.
-        self._draw(lambda: self._region.update(_as_drawn([]), refresh=True))
-        self._draw(self._region.stop)
+        """Take what is drawn away; what was printed stays. Keys are keys again."""
+        if self._keyboard is not None:
+            self._keyboard.stop()
+        self._drawer.close()
 
-    def _lines(self, progress: tuple[Progress, ...]) -> list[str]:
-        standings, overall = self._paces.see(progress), self._paces.overall(progress)
-        going = [request for request in progress if request.state != "ended"]
-        if not going:
-            return []
-        # Those that run stand before those that wait; what has no room is counted.
-        going.sort(key=lambda request: standings[request.name].is_waiting)
-        size = self._console.size
-        room = max(1, size.height - 3)
-        rows = [row_of(standings[request.name], request) for request in going[:room]]
-        if len(progress) > 1:
-            rows.append(row_of(overall))
-        lines = layout(rows, max(1, size.width - _FREE), self._bar)
-        if len(going) > room:
-            lines.insert(room, f"… and {len(going) - room} more requests")
-        return lines
+    # -- keys ----------------------------------------------------------------------------------
 
-    def _print(self, text: str) -> None:
-        shown = printable.lines(text)
-        self._draw(
-            lambda: self._console.print(shown, markup=False, highlight=False, soft_wrap=True)
+    @property
+    def _is_steerable(self) -> bool:
+        return self._controls.state not in (LaunchState.STARTING, LaunchState.ENDED)
+
+    def _on_key(self, key: str) -> None:
+        """Do what a key stands for; others are ignored."""
+        if not self._is_steerable:
+            return
+        asked, self._asked = self._asked, None
+        try:
+            if asked is not None:
+                if key in "yY":
+                    asked[1]()
+            else:
+                self._do(key)
+        except SteelyardError as error:
+            self._drawer.say(printable.lines(str(error)))
+        self._refresh()
+
+    def _do(self, key: str) -> None:
+        controls = self._controls
+        match key:
+            case "p" if controls.state is LaunchState.PAUSED:
+                controls.resume(by=_BY)
+            case "p":
+                controls.pause(by=_BY)
+            case "d" if controls.state in (LaunchState.RUNNING, LaunchState.PAUSED):
+                drains = "drain: what runs ends, nothing more starts?"
+                self._asked = (drains, lambda: _ignore(controls.drain(by=_BY)))
+            case "q" if controls.state is LaunchState.STOPPING:
+                self._asked = ("give up the clean-up?", lambda: controls.cancel(by=_BY))
+            case "q":
+                self._asked = ("stop: end what runs?", lambda: controls.cancel(by=_BY))
+            case "+" | "=":
+                self._change_concurrency(1)
+            case "-" | "_":
+                self._change_concurrency(-1)
+            case "?" | "h":
+                self._shows_help = not self._shows_help
+            case _:
+                return
+
+    def _change_concurrency(self, direction: int) -> None:
+        now = self._controls.status().task_concurrency
+        step = 1 if now < _STEP_ABOVE else max(1, now // 10)
+        self._controls.set_concurrency(max(1, now + direction * step), by=_BY)
+
+    # -- drawing -------------------------------------------------------------------------------
+
+    def _refresh(self) -> None:
+        if self._view is not None and self._is_steerable:
+            status = self._controls.status()
+            self._view = replace(
+                self._view, state=status.state.value, concurrency=status.task_concurrency
+            )
+        self._show()
+
+    def _show(self) -> None:
+        if self._view is None:
+            return
+        self._drawer.show(
+            replace(
+                self._view,
+                question=None if self._asked is None else self._asked[0],
+                shows_help=self._shows_help,
+                has_keys=self._keyboard is not None and self._keyboard.is_reading,
+            )
         )
 
-    def _draw(self, act: Callable[[], None]) -> None:
-        if self._is_gone:
-            return
+    def _listen(self) -> None:
+        """Take keys and signals, once there is a loop to take them on."""
         try:
-            act()
-        except (OSError, ValueError):
-            self._is_gone = True
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            return
+        if self._keyboard is not None:
+            self._keyboard.look_after(loop)
+        if self._loop is loop:
+            return
+        self._loop = loop
+        with suppress(ValueError, RuntimeError, NotImplementedError):  # not the main thread
+            loop.add_signal_handler(signal.SIGWINCH, self._show)
+            if signal.getsignal(signal.SIGTSTP) is not signal.SIG_IGN:
+                loop.add_signal_handler(signal.SIGTSTP, self._suspend)
+
+    def _suspend(self) -> None:
+        """Give the terminal back, then stop as ctrl-z asks; go on where that left off."""
+        if self._keyboard is not None:
+            self._keyboard.stop()
+        self._drawer.suspend()
+        os.kill(os.getpid(), signal.SIGSTOP)
+        # From here on somebody has said `fg` or `bg`.
+        self._drawer.resume()
+        self._listen()
+        self._show()
 
 
-def _is_utf8(stream: TextIO) -> bool:
-    name = (getattr(stream, "encoding", None) or "utf-8").lower()
-    return name.replace("-", "") == "utf8"
+def _keys_from() -> int:
+    """The descriptor of the terminal that keys come from; -1 where there is none."""
+    try:
+        fd = sys.stdin.fileno()
+        return fd if os.isatty(fd) else -1
+    except (OSError, ValueError, AttributeError):
+        return -1
 
 
-def _as_drawn(lines: Sequence[str]) -> Any:
-    from rich.console import Group
-    from rich.text import Text
-
-    return Group(*(Text(line, no_wrap=True, overflow="crop") for line in lines))
+def _ignore(_: object) -> None:
+    """Take an answer that nobody needs."""

@@ -14,6 +14,8 @@ WINDOW_S: Final = 60.0
 """What lies further back says nothing about the pace of now,"""
 WINDOW_ENDS: Final = 10
 """unless fewer attempts than these have ended since."""
+ROUGH_BELOW: Final = 5
+"""With fewer ended attempts a pace is a guess."""
 
 FAILED: Final = (Outcome.FAILED_FATAL, Outcome.FAILED_ERROR, Outcome.TIMED_OUT)
 
@@ -33,6 +35,10 @@ class Standing:
     """At the recent pace; None where nothing is known of it, or nothing is left."""
     is_waiting: bool
     """Nothing of it runs though something is left: others hold what it needs."""
+    per_s: float | None = None
+    """Attempts that end in a second, of late; None where nothing is known of it."""
+    is_rough: bool = False
+    """So few have ended that the pace is a guess."""
 
 
 class Pace:
@@ -53,13 +59,21 @@ class Pace:
         while len(self._ends) > 2 and self._is_past(self._ends[1]):
             self._ends.popleft()
 
+    @property
+    def ended(self) -> int:
+        """Attempts that the pace is taken from."""
+        return self._ends[-1][1] - self._ends[0][1]
+
+    def per_s(self) -> float | None:
+        """Attempts that end in a second; None before anything has ended."""
+        active_s = self._active_s - self._ends[0][0]
+        return self.ended / active_s if self.ended > 0 and active_s > 0 else None
+
     def left_s(self, left: int) -> float | None:
         """Seconds for so many more; None before anything has ended."""
-        since_s, before = self._ends[0]
-        ended = self._ends[-1][1] - before
-        if ended <= 0 or left <= 0:
+        if self.ended <= 0 or left <= 0:
             return None
-        return (self._active_s - since_s) / ended * left
+        return (self._active_s - self._ends[0][0]) / self.ended * left
 
     def _is_past(self, end: tuple[float, int]) -> bool:
         at_s, fresh = end
@@ -91,6 +105,8 @@ class Paces:
                 elapsed_s=request.elapsed_s,
                 left_s=None if is_waiting else pace.left_s(left),
                 is_waiting=is_waiting,
+                per_s=pace.per_s(),
+                is_rough=pace.ended < ROUGH_BELOW,
             )
         return found
 
@@ -118,6 +134,8 @@ class Paces:
             elapsed_s=elapsed_s,
             left_s=None if is_loading else self._overall.left_s(left),
             is_waiting=False,
+            per_s=self._overall.per_s(),
+            is_rough=self._overall.ended < ROUGH_BELOW,
         )
 
 

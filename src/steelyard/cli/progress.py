@@ -7,6 +7,7 @@ from typing import Final, Protocol, TextIO
 
 from steelyard.cli.pace import Paces, Standing, failed
 from steelyard.config import printable
+from steelyard.engine.control import Controls
 from steelyard.engine.events import Observer, Progress, RequestResult, RunOutcome, Unobserved
 
 PLAIN_INTERVAL_S: Final = 10.0
@@ -40,15 +41,20 @@ class _Silent(Unobserved):
         self._plain.close()
 
 
-def make_renderer(mode: str, stream: TextIO | None = None) -> Renderer:
-    """Give the renderer for `auto`, `plain` or `none`; `auto` is live on a real terminal."""
+def make_renderer(
+    mode: str, stream: TextIO | None = None, controls: Controls | None = None
+) -> Renderer:
+    """Give the renderer for `auto`, `plain` or `none`; `auto` is live on a real terminal.
+
+    With the controls of a launch, its keys steer it.
+    """
     stream = stream or sys.stderr
     if mode == "none":
         return _Silent(stream)
     if mode == "auto" and _is_live_terminal(stream):
         from steelyard.cli.live import Live
 
-        return Live(stream)
+        return Live(stream, controls)
     return _Plain(stream)
 
 
