@@ -1,0 +1,1 @@
+"""One Steelyard component of every kind, to copy from."""
