@@ -23,12 +23,14 @@ from steelyard.engine.spec_json import result_from_bytes, spec_to_bytes
 from steelyard.testing.endpoint import MockEndpoint
 from tests.engine.fakes import FakeHarness, Watch, services
 from tests.engine.fakes import spec as fake_spec
+from tests.harnesses.asking import AGENT
 
 pytestmark = pytest.mark.integration
 
 PACK = str(Path(__file__).parents[2] / "examples" / "packs" / "refund-triage")
 SECRET = "sk-canary-0123456789"
 HARNESSES = sorted(BUILTINS[Kind.HARNESS])
+PARAMS: dict[str, dict[str, Any]] = {"command": {"run": ["python3", "-c", AGENT]}}
 ENVIRONMENTS = sorted(BUILTINS[Kind.ENVIRONMENT])
 
 
@@ -42,7 +44,8 @@ def spec(
 ) -> ExecutionSpec:
     component = ComponentSpec(benchmark)
     task = maker(SecretStore({})).component(Kind.BENCHMARK, component).load_tasks()[0]
-    request = RequestSpec("r", component, ComponentSpec(harness), ComponentSpec(environment), model)
+    played = ComponentSpec(harness, PARAMS.get(harness, {}))
+    request = RequestSpec("r", component, played, ComponentSpec(environment), model)
     return ExecutionSpec(request, task, 1, 1, f"test-{secrets.token_hex(8)}", 1)
 
 
@@ -84,12 +87,14 @@ def test_every_built_in_gives_the_same_result_over_the_seam(
     benchmark: str, harness: str, environment: str
 ) -> None:
     with MockEndpoint("--text", "no idea") as endpoint:
-        model = model_settings(endpoint) if harness == "chat" else None
+        model = model_settings(endpoint) if harness in ("chat", "command") else None
         one = spec(benchmark, harness, environment, model)
         there, here = in_fresh_interpreter(one), in_process(one, SecretStore({}))
     assert there.outcome is Outcome.SCORED, there.issues
     assert there.metrics == here.metrics
     assert (there.answer, there.trust, there.usage) == (here.answer, here.trust, here.usage)
+    assert there.usage.requests == (harness in ("chat", "command"))
+    assert [step.source for step in there.steps] == [step.source for step in here.steps]
     assert bool(there.metrics[next(iter(there.metrics))]) is (harness == "oracle")
 
 

@@ -18,7 +18,7 @@ answer = ""
 for number in range(calls):
     body = {
         "model": os.environ["STEELYARD_MODEL"],
-        "messages": [{"role": "user", "content": f"{prompt} {number}"}],
+        "messages": [{"role": "user", "content": prompt + " " + str(number)}],
         "max_tokens": 64,
     }
     if "--stream" in words:
