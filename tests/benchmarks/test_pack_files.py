@@ -62,19 +62,6 @@ def test_every_problem_of_a_pack_is_said_at_once_with_its_place(tmp_path: Path) 
 
 
 @pytest.mark.parametrize(
-    "kind",
-    ["file_exists", "file_content", "file_tree", "python"],
-)
-def test_validators_of_later_versions_are_known_and_refused_by_name(
-    tmp_path: Path, kind: str
-) -> None:
-    problems = problems_of(write_pack(tmp_path, f"[{{type: {kind}, anything: 1}}]"))
-    assert len(problems) == 1
-    assert f"{kind} are not available in this version" in problems[0]
-    assert "pack.yaml:7:" in problems[0]
-
-
-@pytest.mark.parametrize(
     ("more", "said"),
     [
         ("prompt: a\nmessages: [{role: user, content: b}]", "in place of prompt"),

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ValidationError
 
 from steelyard.benchmarks.pack.judging.static_checks import secret_problems
 from steelyard.benchmarks.pack.schema import SCHEMA, PackFile
-from steelyard.benchmarks.pack.schema_validators import LATER_VALIDATOR_TYPES, VALIDATOR_MODELS
+from steelyard.benchmarks.pack.schema_validators import VALIDATOR_MODELS
 from steelyard.config.errors import Problem, Where
 from steelyard.config.source import FieldPath, Node, path_text, plain
 from steelyard.config.validation import nearest, problems_of
@@ -146,18 +146,9 @@ def _validator_problems(document: Document, validator: Any, path: FieldPath) -> 
     if kind is None:
         remedy = f"one of {_AVAILABLE}"
         return [document.problem("a validator needs a type", *path, remedy=remedy)]
-    if kind in LATER_VALIDATOR_TYPES:
-        return [
-            document.problem(
-                f"validators of type {kind} are not available in this version",
-                *path,
-                "type",
-                remedy=f"available: {_AVAILABLE}",
-            )
-        ]
     model = VALIDATOR_MODELS.get(kind) if isinstance(kind, str) else None
     if model is None:
-        near = nearest(str(kind), [*VALIDATOR_MODELS, *LATER_VALIDATOR_TYPES])
+        near = nearest(str(kind), list(VALIDATOR_MODELS))
         remedy = f"did you mean {near}?" if near else f"available: {_AVAILABLE}"
         return [document.problem(f"unknown validator type {kind!r}", *path, "type", remedy=remedy)]
     try:

@@ -223,7 +223,7 @@ class _Loader:
         for number, spec in enumerate(self.file.scoring.validators):
             fields = [(name, True) for name in spec.PACK_FOLDERS]
             for name, is_folder in [*fields, *((name, False) for name in spec.PACK_FILES)]:
-                source = getattr(spec, name)
+                source = spec.pack_path(name)
                 if source is not None:
                     path = ("scoring", "validators", number, name)
                     template = self.templates.compile(source, *path)

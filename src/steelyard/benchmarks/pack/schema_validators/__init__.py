@@ -9,8 +9,13 @@ from typing import Annotated, Final
 from pydantic import Field
 
 from steelyard.benchmarks.pack.schema_validators.base import ValidatorSpec
+from steelyard.benchmarks.pack.schema_validators.files import (
+    FileContentSpec,
+    FileExistsSpec,
+    FileTreeSpec,
+)
 from steelyard.benchmarks.pack.schema_validators.judging import JudgeValidatorSpec
-from steelyard.benchmarks.pack.schema_validators.programs import CodeSpec, CommandSpec
+from steelyard.benchmarks.pack.schema_validators.programs import CodeSpec, CommandSpec, PythonSpec
 from steelyard.benchmarks.pack.schema_validators.structured import (
     JsonEqualsSpec,
     JsonPathSpec,
@@ -40,8 +45,12 @@ AnyValidatorSpec = Annotated[
     | JsonEqualsSpec
     | JsonSchemaSpec
     | JsonPathSpec
+    | FileExistsSpec
+    | FileContentSpec
+    | FileTreeSpec
     | CommandSpec
     | CodeSpec
+    | PythonSpec
     | JudgeValidatorSpec
     | ToolCallsSpec,
     Field(discriminator="type"),
@@ -61,18 +70,14 @@ VALIDATOR_MODELS: Final[Mapping[str, type[ValidatorSpec]]] = MappingProxyType(
         "json_equals": JsonEqualsSpec,
         "json_schema": JsonSchemaSpec,
         "json_path": JsonPathSpec,
+        "file_exists": FileExistsSpec,
+        "file_content": FileContentSpec,
+        "file_tree": FileTreeSpec,
         "command": CommandSpec,
         "code": CodeSpec,
+        "python": PythonSpec,
         "judge": JudgeValidatorSpec,
         "tool_calls": ToolCallsSpec,
     }
 )
 """The schema of each type; `validators/build.py` has what makes a validator of it."""
-
-LATER_VALIDATOR_TYPES: Final = (
-    "file_exists",
-    "file_content",
-    "file_tree",
-    "python",
-)
-"""Names of the format that this version does not run yet."""

@@ -46,6 +46,11 @@ class ValidatorSpec(Strict):
     gate: bool = False
     """A failed gate makes the score 0."""
 
+    def pack_path(self, field: str) -> str | None:
+        """Give the path in one of the fields of `PACK_FOLDERS` and `PACK_FILES`."""
+        path: str | None = getattr(self, field)
+        return path
+
     def collected(self) -> tuple[tuple[str, tuple[str | int, ...]], ...]:
         """Give the paths of the working folder that it reads, each with the field that says so.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, StringConstraints, model_validator
 
 from steelyard.benchmarks.pack.schema_validators.base import (
     Argv,
@@ -13,6 +13,11 @@ from steelyard.benchmarks.pack.schema_validators.base import (
     Text,
     ValidatorSpec,
 )
+
+FunctionName = Annotated[
+    str, StringConstraints(pattern=r"^[^:{}]+\.py:[A-Za-z_][A-Za-z0-9_]*$", max_length=500)
+]
+"""`file.py:function`."""
 
 
 class CommandSpec(ValidatorSpec):
@@ -32,6 +37,32 @@ class CommandSpec(ValidatorSpec):
     stdout_contains: Scalar | None = None
     """What must stand in its output; a template."""
     timeout_seconds: Seconds = 120.0
+
+    def longest_s(self) -> float:
+        """Give its timeout."""
+        return self.timeout_seconds
+
+
+class PythonSpec(ValidatorSpec):
+    """A function of the pack, run in the scorer's own environment."""
+
+    PACK_FILES: ClassVar[tuple[str, ...]] = ("run",)
+    looks_at_work: ClassVar[bool] = True
+
+    type: Literal["python"]
+    run: FunctionName
+    """`file.py:function`, the file one of the pack."""
+    files: list[Text] | None = None
+    """Paths of the working folder that the function is told of, where they are there."""
+    timeout_seconds: Seconds = 60.0
+
+    def pack_path(self, field: str) -> str | None:
+        """Give the file without the function."""
+        return self.run.rpartition(":")[0] if field == "run" else super().pack_path(field)
+
+    def collected(self) -> tuple[tuple[str, tuple[str | int, ...]], ...]:
+        """Give the files that it is told of."""
+        return tuple((text, ("files", n)) for n, text in enumerate(self.files or ()))
 
     def longest_s(self) -> float:
         """Give its timeout."""

@@ -10,6 +10,12 @@ from typing import Any, Final
 from steelyard.benchmarks.pack.schema import ScoringSpec
 from steelyard.benchmarks.pack.validators.choices import make_choice
 from steelyard.benchmarks.pack.validators.contract import Validator
+from steelyard.benchmarks.pack.validators.files import (
+    make_file_content,
+    make_file_exists,
+    make_file_tree,
+)
+from steelyard.benchmarks.pack.validators.functions import make_python
 from steelyard.benchmarks.pack.validators.judge import make_judge
 from steelyard.benchmarks.pack.validators.likeness import make_fuzzy, make_token_f1
 from steelyard.benchmarks.pack.validators.making import Making, TemplateSet
@@ -41,8 +47,12 @@ MAKERS: Final[Mapping[str, Callable[[Making, Any], Validator]]] = MappingProxyTy
         "json_equals": make_json_equals,
         "json_schema": make_json_schema,
         "json_path": make_json_path,
+        "file_exists": make_file_exists,
+        "file_content": make_file_content,
+        "file_tree": make_file_tree,
         "command": make_command,
         "code": make_code,
+        "python": make_python,
         "judge": make_judge,
         "tool_calls": make_tool_calls,
     }
