@@ -75,34 +75,64 @@ def listening(handler: logging.Handler) -> Iterator[None]:
 @contextmanager
 def _said_to_nobody() -> Iterator[None]:
     """Log warnings, and what fails in threads and destructors: it goes to standard error else."""
-    log = logging.getLogger("py.unhandled")
-    show, thread_hook, hook = warnings.showwarning, threading.excepthook, sys.unraisablehook
-
-    def in_thread(args: threading.ExceptHookArgs) -> None:
-        name = args.thread.name if args.thread is not None else "?"
-        found = (args.exc_type, args.exc_value or args.exc_type(), args.exc_traceback)
-        log.error("the thread %s failed", name, exc_info=found)
-
-    def unraisable(args: sys.UnraisableHookArgs) -> None:
-        found = (args.exc_type, args.exc_value or args.exc_type(), args.exc_traceback)
-        log.error("%s in %r", args.err_msg or "an exception", args.object, exc_info=found)
-
-    def warned(
-        message: Warning | str,
-        category: type[Warning],
-        filename: str,
-        lineno: int,
-        file: TextIO | None = None,
-        line: str | None = None,
-    ) -> None:
-        text = warnings.formatwarning(message, category, filename, lineno, line)
-        logging.getLogger("py.warnings").warning("%s", text)
-
-    warnings.showwarning, threading.excepthook, sys.unraisablehook = warned, in_thread, unraisable
+    with _LOCK:
+        _HOOKS.enter()
     try:
         yield
     finally:
-        warnings.showwarning, threading.excepthook, sys.unraisablehook = show, thread_hook, hook
+        with _LOCK:
+            _HOOKS.leave()
+
+
+class _Hooks:
+    """The interpreter's hooks, ours from the first launch that goes on to the last.
+
+    Each launch putting back what it found would leave a hook of another, which has ended.
+    """
+
+    def __init__(self) -> None:
+        self._open = 0
+        self._before = (warnings.showwarning, threading.excepthook, sys.unraisablehook)
+
+    def enter(self) -> None:
+        self._open += 1
+        if self._open == 1:
+            self._before = (warnings.showwarning, threading.excepthook, sys.unraisablehook)
+            warnings.showwarning = _warned
+            threading.excepthook, sys.unraisablehook = _in_thread, _unraisable
+
+    def leave(self) -> None:
+        self._open -= 1
+        if not self._open:
+            warnings.showwarning, threading.excepthook, sys.unraisablehook = self._before
+
+
+_HOOKS: Final = _Hooks()
+_LOCK: Final = threading.Lock()
+_UNHANDLED: Final = logging.getLogger("py.unhandled")
+
+
+def _in_thread(args: threading.ExceptHookArgs) -> None:
+    name = args.thread.name if args.thread is not None else "?"
+    found = (args.exc_type, args.exc_value or args.exc_type(), args.exc_traceback)
+    _UNHANDLED.error("the thread %s failed", name, exc_info=found)
+
+
+def _unraisable(args: sys.UnraisableHookArgs) -> None:
+    found = (args.exc_type, args.exc_value or args.exc_type(), args.exc_traceback)
+    _UNHANDLED.error("%s in %r", args.err_msg or "an exception", args.object, exc_info=found)
+
+
+def _warned(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    text = warnings.formatwarning(message, category, filename, lineno, line)
+    logging.getLogger("py.warnings").warning("%s", text)
 
 
 class _OfOthers(logging.Handler):
