@@ -1,7 +1,7 @@
 """Run a launch for a caller who does not await: also where their thread runs a loop already.
 
 A signal stops the launch in order; only then it takes the effect that it had before: SIGINT is
-`KeyboardInterrupt` as a rule, SIGTERM the end of the process.
+`KeyboardInterrupt` as a rule, SIGTERM and SIGHUP the end of the process.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from typing import Any, Final, Generic, TypeVar
 
 T = TypeVar("T")
 
-SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
+SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""As on the command line."""
 
 
 def run_to_end(make: Callable[[], Coroutine[Any, Any, T]]) -> T:

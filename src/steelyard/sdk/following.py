@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Coroutine, Mapping
 from contextlib import ExitStack
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 from steelyard.components.issues import Phase
 from steelyard.engine.events import AttemptObserver, Observer, Progress, RequestResult, Unobserved
@@ -17,6 +18,11 @@ if TYPE_CHECKING:
     from steelyard.results.records import AttemptRecord
 
 T = TypeVar("T")
+
+log = logging.getLogger(__name__)
+
+LAST_EVENTS_S: Final = 30.0
+"""How long the handler may take for what still waits once the launch has ended."""
 
 
 class Followers:
@@ -69,20 +75,32 @@ class Followers:
         if feed is None:
             return await work
         failed: BaseException | None = None
+        cancelled: asyncio.CancelledError | None = None
         result: list[T] = []
         try:
             async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(feed.deliver())
+                delivery = tasks.create_task(feed.deliver())
                 try:
                     result.append(await work)
+                except asyncio.CancelledError as error:
+                    # Raised below: in here it would end the delivery before the last events.
+                    cancelled = error
                 finally:
                     feed.close()
+                    # A handler that hangs does not keep the launch from returning.
+                    limit = asyncio.get_running_loop().call_later(LAST_EVENTS_S, delivery.cancel)
         except ExceptionGroup as group:
             failed = group.exceptions[0]
+        finally:
+            limit.cancel()
+        if delivery.cancelled():
+            log.warning(
+                "on_event did not return; it was given up %g s after the end", LAST_EVENTS_S
+            )
         if isinstance(failed, HandlerFailed):
             failed = failed.__cause__
-        if failed is not None:
-            raise failed  # out here, so that it says nothing of the group
+        if failed is not None or cancelled is not None:
+            raise failed or cancelled  # type: ignore[misc] # out here: it says nothing of the group
         return result[0]
 
 

@@ -95,7 +95,7 @@ class _Table:
 
 def _table(runs: Iterable[RunResult]) -> _Table:
     fixed = {"request": "text", "run_id": "text"} | {each.name: each.kind for each in COLUMNS}
-    table = _Table(fixed, {name: [] for name in fixed})
+    table = _Table(dict(fixed), {name: [] for name in fixed})
     rows = 0
     for run in runs:
         reader = RunReader(run.run_dir)
@@ -108,11 +108,12 @@ def _table(runs: Iterable[RunResult]) -> _Table:
             for column in COLUMNS:
                 table.values[column.name].append(column.of(record))
             for name in record.metrics:
-                _metric_column(table, name, "number", rows)
-            for key in table.kinds.keys() - fixed.keys():
+                if METRIC_PREFIX + name not in table.kinds:  # one that the benchmark never named
+                    _metric_column(table, name, "number", rows)
+            for key in list(table.kinds)[len(fixed) :]:
                 table.values[key].append(record.metrics.get(key.removeprefix(METRIC_PREFIX)))
             rows += 1
-    for key in table.kinds.keys() - fixed.keys():
+    for key in list(table.kinds)[len(fixed) :]:
         table.values[key] = [_as_kind(value, table.kinds[key]) for value in table.values[key]]
     return table
 

@@ -152,6 +152,8 @@ async def _launched(resolve: Callable[[], Asked], options: Mapping[str, Any]) ->
     with ExitStack() as stack:
         stack.enter_context(logging_for(prepared.redactor))
         followers = stack.enter_context(Followers(prepared, options))
+        for extra in prepared.installed:
+            followers.observer.notice(None, f"installed the extra {extra}")
         for warning in prepared.plan.warnings:
             followers.observer.notice(None, f"warning: {redact(str(warning))}")
         result = await followers.follow(engine_launch(prepared, observer=followers.observer))

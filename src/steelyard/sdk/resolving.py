@@ -54,6 +54,7 @@ def resolved_run(
         else:
             fields = lending.fields(Kind(name), what, (name,))
         ids[name] = _id_of(fields, name)
+        overrides.append(Override((name, "id"), ids[name], name))  # named as the argument is
         overrides += _section(name, {k: v for k, v in fields.items() if k != "id"})
     environment = options.get("environment")
     if environment is not None:
@@ -128,7 +129,7 @@ def _source(source: object, lending: Lending) -> Path | Node:
             _request(request, ("requests", index), lending)
             for index, request in enumerate(requests)
         ]
-    return read_data(document, layer=ORCHESTRATION, shown="the orchestration")
+    return read_data(document, layer=ORCHESTRATION)
 
 
 def _request(request: object, path: FieldPath, lending: Lending) -> object:

@@ -320,7 +320,7 @@ def _with_figures(
     return RunResult(
         name=name,
         run_id=str(metrics["run_id"]) if metrics is not None else run_dir.name,
-        run_dir=run_dir,
+        run_dir=run_dir.absolute(),  # the working folder may change
         outcome=outcome,
         reason=reason,
         planned=planned,
