@@ -10,9 +10,12 @@ import time
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from steelyard.cli.show import show
 from steelyard.engine.dead_runs import dead_sessions
 from steelyard.engine.events import Unobserved
+from steelyard.results.summary import rebuild
 from tests.engine.launching import COMPONENTS, request, run_all
 
 pytestmark = pytest.mark.integration
@@ -68,6 +71,23 @@ def test_what_a_killed_launch_left_is_named_with_its_run_and_not_ended(tmp_path:
         assert sleepers() == [pid]
     finally:
         os.kill(pid, signal.SIGKILL)
+
+
+def test_what_a_killed_run_was_doing_is_named_with_what_it_had_cost(tmp_path: Path) -> None:
+    program = Path(__file__).with_name("kill_child.py")
+    command = [sys.executable, str(program), str(tmp_path), "attempts_appended:1:before"]
+    child = subprocess.run(command, check=False, capture_output=True)
+    assert child.returncode == -signal.SIGKILL, child.stderr
+    (dead,) = (tmp_path / "results" / "r").iterdir()
+    notices = Notices()
+    run_all(tmp_path, request(benchmark={"tasks": 1}), observer=notices)
+    (said,) = [text for text in notices.said if "under way" in text]
+    assert said.startswith(f"{dead.name} died with ")
+    assert "t0 attempt 1 (1 model calls, $0.2500 so far)" in said
+    shown = CliRunner().invoke(show, [str(dead)], catch_exceptions=False)
+    assert "in flight when the run ended: t0 attempt 1 (1 model calls, $0.2500" in shown.stderr
+    rebuild(dead)
+    assert "1 model requests, 0.250000 USD" in (dead / "summary.md").read_text()
 
 
 def test_a_run_that_ended_and_one_that_is_alive_leave_nothing_to_look_for(tmp_path: Path) -> None:

@@ -9,11 +9,15 @@ from pathlib import Path
 import pytest
 
 from steelyard.components.issues import Outcome
+from steelyard.components.steps import Step
+from steelyard.components.values import Usage
 from steelyard.results.documents import FutureSchema, RunUnreadable
+from steelyard.results.layout import attempt_folder
 from steelyard.results.lines import encode
 from steelyard.results.reader import RunReader, RunState
 from steelyard.results.records import AttemptRecord
 from steelyard.results.records_io import _READERS, MalformedRecord, record_from_json, record_to_json
+from steelyard.results.step_log import StepLog
 from tests.results.workload import a_record, an_issue
 from tests.results.written import write_run
 
@@ -107,6 +111,15 @@ def test_a_dead_run_names_what_was_in_flight(tmp_path: Path) -> None:
     reader = RunReader(folder.root)
     assert reader.state is RunState.DEAD
     assert [flight.token for flight in reader.in_flight] == ["token-a-2", "token-b-1"]
+    assert [reader.spent_in_flight(flight) for flight in reader.in_flight] == [None, None]
+    log = StepLog(folder.root, attempt_folder("a", 2))
+    log.append(Step("user", "go"))
+    for number in range(3):
+        log.append(Step("agent", str(number), usage=Usage(10, 5, requests=1, cost_usd=0.25)))
+    log.close()
+    with (folder.root / attempt_folder("a", 2) / "trajectory.jsonl").open("ab") as file:
+        file.write(b'{"schema":"step/1","source":"agent"')  # torn by the kill
+    assert reader.spent_in_flight(reader.in_flight[0]) == Usage(30, 15, requests=3, cost_usd=0.75)
     assert counts(reader) == {"scored": 1, "cancelled": 2, "not_started": 3}
 
 

@@ -73,6 +73,7 @@ def test_outcomes_add_up_and_what_is_in_flight_is_named(tmp_path: Path) -> None:
     metrics = summarise(a_mixed_run(tmp_path))
     assert sum(metrics["attempts"]["outcomes"].values()) == metrics["attempts"]["planned"] == 8
     assert [flight["token"] for flight in metrics["in_flight"]] == ["token-c-2"]
+    assert [flight["usage"] for flight in metrics["in_flight"]] == [None]
     assert metrics["attempts"]["outcomes"]["cancelled"] == 1
     assert metrics["outcome"] is None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -136,6 +136,16 @@ def _json(
             "primary_metric": metric.name,
             "matching": matching,
             "attempts": attempts,
+            "in_flight": [
+                {
+                    "task_id": flight.task_id,
+                    "attempt": flight.attempt,
+                    "token": flight.token,
+                    "usage": None if spent is None else spent.as_json(),
+                }
+                for flight in reader.in_flight
+                for spent in (reader.spent_in_flight(flight),)
+            ],
             "warnings": list(reader.warnings),
         }
     )
@@ -227,8 +237,27 @@ def _print_rest(reader: RunReader, shown: int, matching: int) -> None:
     recorded = sum(1 for _ in reader.records())
     if recorded < ledger.planned:
         note(f"{ledger.planned - recorded} of {ledger.planned} planned attempts have no record")
+    for line in _in_flight(reader):
+        note(line)
     for warning in reader.warnings:
         note(f"warning: {warning}")
+
+
+def _in_flight(reader: RunReader) -> Iterator[str]:
+    """Name what a run was doing when it died, with what it had cost."""
+    from steelyard.config import printable
+    from steelyard.results.reader import RunState
+
+    if reader.state is RunState.RUNNING:
+        return
+    for flight in reader.in_flight:
+        usage = reader.spent_in_flight(flight)
+        spent = "cost so far unknown"
+        if usage is not None:
+            cost = "cost unknown" if usage.cost_usd is None else f"${usage.cost_usd:.4f}"
+            spent = f"{usage.requests} model calls, {cost} so far"
+        name = printable.one_line(flight.task_id)
+        yield f"in flight when the run ended: {name} attempt {flight.attempt} ({spent})"
 
 
 def _prompt(

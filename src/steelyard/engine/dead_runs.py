@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from steelyard.components.environment import Environment, Leftover
+from steelyard.components.values import Usage
 from steelyard.config.errors import SteelyardError
 from steelyard.engine.loading import in_daemon
 from steelyard.engine.request_plan import RequestPlan
@@ -69,9 +70,12 @@ async def report_leftovers(
 ) -> None:
     """Tell an observer what dead runs of a request left behind; says nothing where nothing is."""
     environment, folder = plan.services.environment, plan.paths.namespace_dir
-    said = await leftovers_said(folder, own_run_id, environment)
-    if said is not None:
-        notice(plan.request.name, said)
+    for said in (
+        await leftovers_said(folder, own_run_id, environment),
+        await unfinished_said(folder, own_run_id),
+    ):
+        if said is not None:
+            notice(plan.request.name, said)
 
 
 async def leftovers_said(
@@ -88,6 +92,46 @@ async def leftovers_said(
         log.exception("leftovers of dead runs could not be looked for")
         return None
     return _said(left, sessions) if left else None
+
+
+async def unfinished_said(namespace_dir: Path, own_run_id: str) -> str | None:
+    """Say what the last run of a request was doing when it died, with what that had cost.
+
+    None where it did not die, or nothing was under way.
+    """
+    try:
+        async with asyncio.timeout(_LIMIT_S):
+            return await in_daemon(_unfinished, namespace_dir, own_run_id)
+    except Exception:
+        log.exception("the last run could not be looked at")
+        return None
+
+
+def _unfinished(namespace_dir: Path, own_run_id: str) -> str | None:
+    others = [root for root in namespace_dir.iterdir() if root.name != own_run_id]
+    last = max((root for root in others if root.is_dir()), default=None)
+    if last is None or not _is_dead(last):
+        return None
+    try:
+        reader = RunReader(last)
+        flights = reader.in_flight
+        named = [
+            f"{flight.task_id} attempt {flight.attempt} ({_cost(reader.spent_in_flight(flight))})"
+            for flight in flights[:_SHOWN]
+        ]
+    except SteelyardError:
+        return None
+    if not flights:
+        return None
+    more = f"; and {len(flights) - _SHOWN} more" if len(flights) > _SHOWN else ""
+    return f"{last.name} died with {len(flights)} attempts under way: {'; '.join(named)}{more}"
+
+
+def _cost(usage: Usage | None) -> str:
+    if usage is None:
+        return "cost unknown"
+    known = "cost unknown" if usage.cost_usd is None else f"${usage.cost_usd:.4f}"
+    return f"{usage.requests} model calls, {known} so far"
 
 
 def _said(items: Sequence[Leftover], sessions: Mapping[str, str]) -> str:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from steelyard.components.issues import Outcome
+from steelyard.components.values import Usage
 from steelyard.results.documents import (
     FutureSchema,
     RunUnreadable,
@@ -27,6 +28,7 @@ from steelyard.results.lines import Damage, DamageKind, LineFile
 from steelyard.results.lock import OwnerIdentity, is_alive, read_owner
 from steelyard.results.records import AttemptRecord
 from steelyard.results.records_io import MalformedRecord, record_from_json
+from steelyard.results.step_log import usage_so_far
 
 KNOWN_EVENT_SCHEMAS: Final = {"event": 1}
 
@@ -128,6 +130,14 @@ class RunReader:
     def in_flight(self) -> tuple[InFlight, ...]:
         """Executions with an intent and without a record, in the order they began."""
         return self._event_facts[2]
+
+    def spent_in_flight(self, flight: InFlight) -> Usage | None:
+        """Give what an execution without a record has consumed so far; None where unknown.
+
+        At least that much: a call under way when the run died is not in it. Known only of agents
+        whose steps are recorded as they happen.
+        """
+        return usage_so_far(self.root, flight.task_id, flight.attempt)
 
     @cached_property
     def ledger(self) -> Ledger:

@@ -67,6 +67,9 @@ def summarise(root: Path) -> dict[str, Any]:
                 "execution": flight.execution,
                 "token": flight.token,
                 "started_at": flight.started_at,
+                "usage": None
+                if (spent := reader.spent_in_flight(flight)) is None
+                else spent.as_json(),
             }
             for flight in reader.in_flight[:MAX_IN_FLIGHT_LISTED]
         ],

@@ -188,10 +188,26 @@ def _categories(metrics: Mapping[str, Any]) -> list[str]:
 
 def _in_flight(metrics: Mapping[str, Any]) -> str:
     rows = [
-        (_text(f["task_id"]), str(f["attempt"]), str(f["execution"]), _text(f["token"]))
+        (
+            _text(f["task_id"]),
+            str(f["attempt"]),
+            str(f["execution"]),
+            _text(f["token"]),
+            _so_far(f["usage"]),
+        )
         for f in metrics["in_flight"]
     ]
-    return _table(("task", "attempt", "execution", "token"), rows) if rows else ""
+    head = ("task", "attempt", "execution", "token", "spent, at least")
+    return _table(head, rows) if rows else ""
+
+
+def _so_far(usage: Mapping[str, Any] | None) -> str:
+    """What an attempt without a record is known to have consumed."""
+    if usage is None:
+        return "unknown"
+    cost = usage["cost_usd"]
+    calls = f"{usage['requests']} model requests"
+    return calls if cost is None else f"{calls}, {cost:.6f} USD"
 
 
 def _issues(metrics: Mapping[str, Any]) -> str:
