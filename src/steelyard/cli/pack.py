@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from steelyard.cli.options import output_options
-from steelyard.cli.output import print_json, print_table, say
+from steelyard.cli.output import note, print_json, print_table, say
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from steelyard.benchmarks.pack.benchmark import PackBenchmark
     from steelyard.benchmarks.pack.check import PackReport
+    from steelyard.benchmarks.pack.judging.settings import JudgeParams
     from steelyard.components.benchmark import Task
+    from steelyard.config.secrets import SecretStore
 
 _PATH = click.Path(path_type=Path)
 
@@ -50,18 +53,28 @@ def init(folder: Path, as_json: bool, debug: bool) -> int:
 @click.argument("path", metavar="PATH", type=_PATH)
 @click.option("--env", default="auto", show_default=True, help="Where programs run.")
 @click.option("--no-play", is_flag=True, help="Validate and render only; run nothing.")
+@click.option("--judge", metavar="JSON", help="Ask judges; as `benchmark.judge` of a request.")
 @output_options
-def check(path: Path, env: str, no_play: bool, as_json: bool, debug: bool) -> int:
+def check(
+    path: Path, env: str, no_play: bool, judge: str | None, as_json: bool, debug: bool
+) -> int:
     """Validate the pack at PATH, render every prompt, let `oracle` and `nop` play every case.
 
     Exit status 2 where the pack is malformed; 1 where the reference fails a case or doing
-    nothing passes one.
+    nothing passes one. Validators of type judge ask nobody and count as passed, unless --judge is
+    given ({} where the pack itself says who judges).
     """
     from steelyard.benchmarks.pack.check import PackReport, render_problems
+    from steelyard.cli.pack_judge import read_judge
     from steelyard.config.errors import BadInput
+    from steelyard.config.secrets import SecretStore
 
-    benchmark = _opened(path)
+    store = SecretStore()
+    benchmark = _opened(path, None if judge is None else read_judge(judge, store, os.environ))
     tasks = benchmark.load_tasks()
+    if judge is not None:
+        benchmark.scoring_models()  # what is wrong with it is said before anything runs
+    benchmark.asks_judges = judge is not None
     problems = render_problems(benchmark, tasks)
     if problems:
         raise BadInput.of(problems)
@@ -69,10 +82,14 @@ def check(path: Path, env: str, no_play: bool, as_json: bool, debug: bool) -> in
         info = benchmark.info()
         report = PackReport(info.id, info.version, ())
     else:
-        report = _played(benchmark, tasks, env)
+        report = _played(benchmark, tasks, env, store)
+    not_asked = list(benchmark.judges) if judge is None else []
     if as_json:
-        print_json({**report.as_json(), "case_count": len(tasks)})
+        print_json({**report.as_json(), "case_count": len(tasks), "judges_not_asked": not_asked})
     else:
+        if not_asked and not no_play:
+            names = ", ".join(not_asked)
+            note(f"warning: not asked, and counted as passed: {names}; --judge JSON asks")
         _print_report(report, len(tasks), has_reference=benchmark.pack.reference is not None)
     return 0 if report.passed else 1
 
@@ -115,21 +132,23 @@ def show(path: Path, case_id: str | None, as_json: bool, debug: bool) -> int:
     return 0
 
 
-def _opened(path: Path) -> PackBenchmark:
+def _opened(path: Path, judge: JudgeParams | None = None) -> PackBenchmark:
     from steelyard.benchmarks.pack import PackBenchmark
     from steelyard.components.catalog import catalog_pack
 
     # An id means the catalog here as it does for `run`; a folder of that name is written ./NAME.
     found = catalog_pack(str(path)) or path
-    return PackBenchmark(PackBenchmark.Params.model_validate({"path": str(found)}))
+    return PackBenchmark(PackBenchmark.Params.model_validate({"path": str(found), "judge": judge}))
 
 
-def _played(benchmark: PackBenchmark, tasks: Sequence[Task], environment: str) -> PackReport:
+def _played(
+    benchmark: PackBenchmark, tasks: Sequence[Task], environment: str, store: SecretStore
+) -> PackReport:
     from steelyard.benchmarks.pack.check import check_cases
     from steelyard.cli.pack_play import opened_players
 
     async def play_all() -> PackReport:
-        async with opened_players(benchmark, environment) as play:
+        async with opened_players(benchmark, environment, store) as play:
             return await check_cases(benchmark, tasks, play)
 
     return asyncio.run(play_all())

@@ -8,6 +8,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Final, Literal
 
@@ -18,6 +19,7 @@ from steelyard.components.clock import SystemClock
 from steelyard.components.issues import Outcome, Phase
 from steelyard.components.registry import Kind
 from steelyard.components.steps import Step
+from steelyard.config.redaction import Redactor
 from steelyard.config.secrets import SecretStore
 from steelyard.engine.attempt import execute
 from steelyard.engine.services import EndpointPool, Maker, Services
@@ -40,8 +42,15 @@ class _Unobserved:
 
 
 @asynccontextmanager
-async def opened_players(benchmark: PackBenchmark, environment_id: str) -> AsyncIterator[Play]:
+async def opened_players(
+    benchmark: PackBenchmark, environment_id: str, store: SecretStore | None = None
+) -> AsyncIterator[Play]:
     """Open the environment and give what plays a case in it.
+
+    Args:
+        benchmark: the pack.
+        environment_id: where programs run.
+        store: the secrets of its judge; they are hidden in what is said of a case.
 
     Raises:
         BadInput: the environment is unknown, or this machine lacks what it needs.
@@ -51,8 +60,10 @@ async def opened_players(benchmark: PackBenchmark, environment_id: str) -> Async
         from steelyard.environments.auto import resolve_auto
 
         environment_id = resolve_auto(benchmark.info().runs_model_code)
-    store = SecretStore()
-    maker = Maker(store, clock, EndpointPool(store, clock), Path.cwd())
+    store = store or SecretStore()
+    redact = Redactor(store).text
+    endpoints = EndpointPool(store, clock)
+    maker = Maker(store, clock, endpoints, Path.cwd())
     environment = maker.component(Kind.ENVIRONMENT, ComponentSpec(environment_id))
     harnesses = {name: maker.component(Kind.HARNESS, ComponentSpec(name)) for name in _PLAYERS}
     observer = _Unobserved()
@@ -73,14 +84,24 @@ async def opened_players(benchmark: PackBenchmark, environment_id: str) -> Async
             token=f"check-{secrets.token_hex(8)}",
             seed=0,
         )
-        services = Services(benchmark, harnesses[player], environment, None, clock)
+        services = Services(
+            benchmark,
+            harnesses[player],
+            environment,
+            None,
+            clock,
+            redact,
+            judge_endpoint=lambda settings: endpoints.get(settings, {}),
+        )
         result = await execute(spec, services, observer)
         failure = None
         if result.outcome is not Outcome.SCORED:
             failure = "; ".join(issue.message for issue in result.issues) or result.outcome.value
-        return played_from(result.metrics, result.details, failure)
+        played = played_from(result.metrics, result.details, failure)
+        return replace(played, reason=redact(played.reason)) if played.reason else played
 
     try:
         yield play
     finally:
+        await endpoints.close()
         await environment.close()

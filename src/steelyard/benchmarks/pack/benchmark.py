@@ -27,7 +27,7 @@ from steelyard.benchmarks.pack.scoring import Weighed, score_of
 from steelyard.benchmarks.pack.template import Template
 from steelyard.benchmarks.pack.template_language import TemplateProblem
 from steelyard.benchmarks.pack.tool_calling.expected import filled
-from steelyard.benchmarks.pack.validators.contract import Work
+from steelyard.benchmarks.pack.validators.contract import PASSED, Validator, Verdict, Work
 from steelyard.benchmarks.pack.validators.judge import ModelJudge
 from steelyard.components.benchmark import (
     Benchmark,
@@ -66,6 +66,8 @@ class PackBenchmark(Benchmark):
     def __init__(self, params: BaseModel) -> None:
         super().__init__(params)
         self._folder_digests: dict[str, str] = {}
+        self.asks_judges = True
+        """False: a judge that would have to be asked counts as satisfied; for `pack check`."""
 
     @cached_property
     def pack(self) -> Pack:
@@ -86,8 +88,9 @@ class PackBenchmark(Benchmark):
         return any(validator.uses_session for validator in self.pack.validators)
 
     @cached_property
-    def _has_judges(self) -> bool:
-        return any(isinstance(validator, ModelJudge) for validator in self.pack.validators)
+    def judges(self) -> tuple[str, ...]:
+        """The names of the validators that ask a model."""
+        return tuple(v.name for v in self.pack.validators if isinstance(v, ModelJudge))
 
     @cached_property
     def _judge(self) -> Judge:
@@ -159,13 +162,13 @@ class PackBenchmark(Benchmark):
 
     def scoring_params(self, filled: Mapping[str, Any]) -> Mapping[str, Any]:
         """Give what of the judge can change a score; neither its address nor its key."""
-        if not self._has_judges:
+        if not self.judges:
             return {}
         return {"judge": judge_identity(self.pack.file.judge, filled.get("judge"))}
 
     def scoring_models(self) -> Sequence[Mapping[str, Any]]:
         """Give the judging model, where a validator asks one."""
-        if self._has_judges:
+        if self.judges:
             return (self._judge.model,)
         if self.params.judge is not None:
             raise BadInput(
@@ -216,7 +219,7 @@ class PackBenchmark(Benchmark):
         reasons: dict[str, str] = {}
         more: dict[str, Any] = {}
         for validator in pack.validators:
-            verdict = await validator.verdict(work)
+            verdict = await self._verdict(validator, work)
             found.append(Weighed(verdict.value, validator.weight, validator.is_gate))
             metrics[f"validator.{validator.name}"] = (
                 verdict.value if validator.is_scalar else verdict.value >= 1
@@ -238,6 +241,10 @@ class PackBenchmark(Benchmark):
                 **({"validators": more} if more else {}),
             },
         )
+
+    async def _verdict(self, validator: Validator, work: Work) -> Verdict:
+        is_asked = isinstance(validator, ModelJudge) and validator.text_of(work) is not None
+        return PASSED if is_asked and not self.asks_judges else await validator.verdict(work)
 
     def _prompt_text(self, task: Task) -> str:
         """Give the prompt, whoever says what in it; it does not depend on the attempt."""

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from pydantic import BaseModel, ValidationError
 
-from steelyard.benchmarks.pack.judging.static_checks import secret_problems
+from steelyard.benchmarks.pack.judging.static_checks import SECRET_FIELDS, secret_problems
 from steelyard.benchmarks.pack.schema import SCHEMA, PackFile
 from steelyard.benchmarks.pack.schema_validators import VALIDATOR_MODELS
 from steelyard.config.errors import Problem, Where
@@ -79,6 +79,7 @@ def parse_pack(document: Document) -> tuple[PackFile | None, list[Problem]]:
             detail
             for detail in error.errors(include_url=False)
             if not (detail["loc"][:2] == _VALIDATORS and len(detail["loc"]) > 2)
+            and detail["loc"] not in SECRET_FIELDS
         ]
         problems += _schema_problems(document, details, PackFile, ())
     return pack, _first_at_each_place(problems)

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 _REFERENCE: Final = re.compile(r"\$\{[A-Za-z_][A-Za-z0-9_]*\}")
 _SECRET: Final = ("api_key", "extra_headers")
+SECRET_FIELDS: Final = frozenset(("judge", "model", name) for name in _SECRET)
+"""The fields of which `secret_problems` speaks, so that nothing else needs to."""
 
 
 def secret_problems(document: Document, data: Mapping[str, Any]) -> list[Problem]:
