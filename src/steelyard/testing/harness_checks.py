@@ -10,6 +10,7 @@ import random
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -286,15 +287,29 @@ def _model_settings(url: str) -> dict[str, Any]:
 
 
 def _worker(spec: bytes) -> subprocess.CompletedProcess[bytes]:
+    """Run the worker; its streams are files, which nobody whom it leaves behind can hold open."""
     path = os.pathsep.join(entry for entry in sys.path if entry)
-    return subprocess.run(
-        [sys.executable, "-m", "steelyard.engine.worker"],
-        input=spec,
-        env={**os.environ, "PYTHONPATH": path},
-        capture_output=True,
-        check=False,
-        timeout=_SEAM_S,
-    )
+    new = tempfile.TemporaryFile
+    with new() as given, new() as out, new() as errors:
+        given.write(spec)
+        given.seek(0)
+        process = subprocess.Popen(
+            [sys.executable, "-m", "steelyard.engine.worker"],
+            stdin=given,
+            stdout=out,
+            stderr=errors,
+            env={**os.environ, "PYTHONPATH": path},
+            start_new_session=True,
+        )
+        try:
+            status = process.wait(_SEAM_S)
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)  # what it leaves is another clause's matter
+            process.wait()
+        out.seek(0)
+        errors.seek(0)
+        return subprocess.CompletedProcess(process.args, status, out.read(), errors.read())
 
 
 ODD_ANSWERS: Sequence[str] = ("", "\x00\ud800", "null", "{", "[]", "x" * 1_000_000)
