@@ -13,6 +13,7 @@ import json
 import logging
 import re
 from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
 from typing import Any, Final
 from urllib.parse import quote, quote_plus
 
@@ -61,6 +62,9 @@ def forms_of(value: str) -> set[str]:
     return {form for form in forms if len(form) >= _MIN_FORM}
 
 
+# Attempts come and go with a secret each; the others' forms need not be made anew.
+_remembered_forms = lru_cache(maxsize=2048)(forms_of)
+
 _NESTED_JSON: Final = 4
 _PERCENT: Final = re.compile("%[0-9A-F]{2}")
 _MIN_FORM: Final = 6
@@ -98,7 +102,7 @@ class Redactor:
         forms: set[str] = set()
         for value in values:
             if is_recognisable(value):
-                forms |= forms_of(value)
+                forms |= _remembered_forms(value)
         # Longest first, so that a secret which begins with another one goes as a whole.
         self._texts = sorted(forms, key=lambda form: (-len(form), form))
         self._bytes = [form.encode("utf-8", "surrogatepass") for form in self._texts]
