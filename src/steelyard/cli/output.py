@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import sys
 import unicodedata
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from steelyard.cli.errors import hush_stdout, problem_json
 from steelyard.config import printable
 from steelyard.config.errors import Problem
 
+_READER_GONE: Final = (errno.EPIPE, errno.EIO)
+"""What a pipe without a reader says, and a terminal that was closed."""
+
 
 def say(text: str = "") -> None:
-    """Print a line to standard output; a closed pipe ends the output, not the command."""
+    """Print a line to standard output; a closed pipe or terminal ends it, not the command."""
     try:
         sys.stdout.write(f"{printable.lines(text)}\n")
         sys.stdout.flush()
-    except BrokenPipeError:
+    except OSError as error:
+        if error.errno not in _READER_GONE:
+            raise
         hush_stdout()
 
 
@@ -28,8 +34,9 @@ def note(text: str) -> None:
     try:
         sys.stderr.write(f"{printable.lines(text)}\n")
         sys.stderr.flush()
-    except BrokenPipeError:
-        return
+    except OSError as error:
+        if error.errno not in _READER_GONE:
+            raise
 
 
 def print_json(document: Any) -> None:

@@ -318,7 +318,7 @@ def _where(one: Underway, name: str) -> Iterator[Span]:
 
 def _foot(view: View, width: int, room: int) -> list[Line]:
     if view.question is not None:
-        return [(Span(view.question, "warn"), Span(" y/n", "key"))]
+        return [(Span("y/n ", "key"), Span(view.question, "warn"))]
     if not view.has_keys:
         return []
     if view.shows_help and room >= len(HELP) + 3:
