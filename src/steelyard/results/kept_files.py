@@ -5,10 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
+from steelyard.config.errors import Fault
+
 MAX_FILE_BYTES: Final = 64 * 1024 * 1024
 
 
-class KeptFileUnreadable(Exception):
+class KeptFileUnreadable(Fault):
     """A file that a record names is not to be had; says why in one line."""
 
 

@@ -33,7 +33,7 @@ def run_html(run: RunResult) -> str:
         f"cost: {_cost(run.cost_usd)}; <code>{_text(str(run.run_dir))}</code>",
     ]
     parts = [f"<p>{'<br>'.join(facts)}</p>", _scores(run.scores), _failures(run)]
-    return run.redact(f"<div>{''.join(parts)}</div>")
+    return run._redact(f"<div>{''.join(parts)}</div>")
 
 
 def launch_html(result: LaunchResult) -> str:
@@ -48,7 +48,7 @@ def launch_html(result: LaunchResult) -> str:
     said = f"<p><b>{_text(result.outcome.value)}</b> in {result.elapsed_s:.1f} s</p>"
     text = f"<div>{said}{_table(columns, rows)}</div>"
     for run in result.runs:
-        text = run.redact(text)
+        text = run._redact(text)
     return text
 
 

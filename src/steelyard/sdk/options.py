@@ -86,7 +86,7 @@ class LaunchOptions(Controls, Following, total=False):
     """What `launch` takes."""
 
 
-class RunOptions(Controls, OneRequest, Following, total=False):
+class RunOptions(OneRequest, Controls, Following, total=False):
     """What `run` takes."""
 
 

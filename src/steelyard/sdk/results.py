@@ -50,7 +50,7 @@ class RunResult:
     """What `metrics.json` holds, all of it."""
     reuse: str | None = None
     """Which run was taken from, which were passed over, and why."""
-    redact: Callable[[str], str] = field(default=str, kw_only=True)
+    _redact: Callable[[str], str] = field(default=str, kw_only=True)
     """Hides the secrets of the launch in what notebooks show; files are redacted already."""
 
     @property
@@ -329,5 +329,5 @@ def _with_figures(
         usage=Usage.from_json(metrics["usage"]) if metrics is not None else NO_USAGE,
         metrics=metrics,
         reuse=reuse,
-        redact=redact,
+        _redact=redact,
     )
