@@ -198,7 +198,12 @@ def test_no_arguments_at_all_are_an_empty_object(tmp_path: Path) -> None:
 
 
 def test_only_the_agents_own_calls_count(tmp_path: Path) -> None:
-    steps = [Step("user", "", tool_calls=(ToolCall("", "a", "{}"),))]
+    calls = (ToolCall("", "a", "{}"),)
+    steps = [
+        Step("user", "", tool_calls=calls),
+        # A program wrote it into its conversation: no model of this attempt asked for it.
+        Step("agent", "", {"given": True}, calls),
+    ]
     benchmark = judged_pack(tmp_path, "type: tool_calls, calls: [{name: a}]", PLAIN)
     assert judged(benchmark, JudgedContext("x", steps=steps)).metrics["score"] == 0
 
@@ -320,14 +325,16 @@ def test_a_trajectory_is_written_from_the_agents_first_step_on() -> None:
     steps = [
         Step("system", "You work."),
         Step("user", "the prompt"),
+        Step("agent", "an example", {"given": True}),
         Step("agent", "I look.", tool_calls=(ToolCall("1", "search", '{"q": 1}'),)),
         Step("user", "", results=(ToolResult("1", "found"),)),
+        Step("agent", "I said so.", {"given": True}),
         Step("agent", "Done."),
     ]
     assert trajectory_text(steps) == (
         '[1] agent\nI look.\n[1] call search {"q": 1}\n[2] result\nfound\n[3] agent\nDone.'
     )
-    assert trajectory_text(steps[:2]) is None
+    assert trajectory_text(steps[:3]) is None
 
 
 def test_a_long_trajectory_is_bounded() -> None:

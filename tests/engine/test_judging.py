@@ -232,6 +232,26 @@ def test_oracle_plays_tool_calls_and_nop_makes_none(tmp_path: Path) -> None:
         assert {record.metrics["correct"] for record in found} == {correct}
 
 
+@pytest.mark.parametrize("asked", [{"name": "look", "arguments": {"q": "one?"}}, None])
+def test_tools_that_a_model_asks_for_are_seen_in_a_direct_call(
+    tmp_path: Path, asked: dict[str, Any] | None
+) -> None:
+    answers = tmp_path / "answers.jsonl"
+    answers.write_text(
+        json.dumps({"match": "one?", **({"tool_calls": [asked]} if asked else {"answer": "no"})})
+    )
+    folder = pack(tmp_path, "{type: tool_calls, calls: [{name: look, arguments: {q: '{{ q }}'}}]}")
+    with MockEndpoint("--answers", str(answers)) as endpoint:
+        one = request(
+            benchmark={"id": str(folder)},
+            harness={"id": "chat"},
+            model={"id": "agent", "base_url": endpoint.url},
+            execution={"limit": 1},
+        )
+        (record,) = records(run_all(tmp_path, one))
+    assert record.metrics["correct"] is (asked is not None)
+
+
 # -- what a dry run finds ----------------------------------------------------------------------
 
 

@@ -18,7 +18,10 @@ from steelyard.components.model import ModelRequest
 
 
 class Chat(Harness):
-    """One non-streaming request per attempt, no tools, no environment."""
+    """One non-streaming request per attempt, no environment.
+
+    Tools that `model.params` offer are not run; that the model asked for them stands in its step.
+    """
 
     id: ClassVar[str] = "chat"
     version: ClassVar[str] = "1"
@@ -28,9 +31,11 @@ class Chat(Harness):
         """Send the task's messages, answer with the model's text."""
         messages = context.input.messages
         for message in messages:
-            source = "agent" if message.role == "assistant" else message.role
-            context.step(Step(source, message.content))
+            # A model's turn in the prompt is an example, which no scorer may take for its work.
+            is_example = message.role == "assistant"
+            mark = {"given": True} if is_example else {}
+            context.step(Step("agent" if is_example else message.role, message.content, mark))
         response = await context.model.generate(ModelRequest(messages))
         extra = {"reasoning": response.reasoning} if response.reasoning else {}
-        context.step(Step("agent", response.text, extra))
+        context.step(Step("agent", response.text, extra, response.tool_calls))
         return HarnessResult(response.text, details={"stop_reason": response.stop_reason})

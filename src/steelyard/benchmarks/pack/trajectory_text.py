@@ -1,6 +1,6 @@
 """A trajectory as text, for validators with `on: trajectory`. Pure, and the same each time.
 
-It begins with the agent's first step: what stands before it is the prompt, which would let a
+It begins with the agent's own first step: what stands before it is the prompt, which would let a
 validator find its own words. Each step is headed by its number among those that follow:
 
     [1] agent
@@ -26,14 +26,24 @@ MAX_CHARS: Final = 1024 * 1024
 
 def trajectory_text(steps: Sequence[Step]) -> str | None:
     """Write what the agent said, called and was given; None where it did nothing."""
-    done = list(dropwhile(lambda step: step.source != "agent", steps))
+    done = list(dropwhile(lambda step: not is_agents_own(step), steps))
     if not done:
         return None
     return _shortened("\n".join(_lines(done)), MAX_CHARS)
 
 
+def is_agents_own(step: Step) -> bool:
+    """True where the model said it in this attempt.
+
+    Steps marked as given are examples of the prompt, or words that a program put into its model's
+    mouth: neither may count as what the agent did.
+    """
+    return step.source == "agent" and step.extra.get("given") is not True
+
+
 def _lines(steps: Sequence[Step]) -> Iterator[str]:
-    for number, step in enumerate(steps, 1):
+    shown = (step for step in steps if step.source != "agent" or is_agents_own(step))
+    for number, step in enumerate(shown, 1):
         if step.message or not (step.tool_calls or step.results):
             yield f"[{number}] {step.source}"
             yield _shortened(step.message, MAX_PART_CHARS)

@@ -27,6 +27,7 @@ from steelyard.benchmarks.pack.tool_calling.expected import (
     settled,
 )
 from steelyard.benchmarks.pack.tool_calling.order import met_in_any_order, met_in_order
+from steelyard.benchmarks.pack.trajectory_text import is_agents_own
 from steelyard.benchmarks.pack.validators.contract import PASSED, Validator, Verdict, Work
 from steelyard.benchmarks.pack.validators.making import Making
 from steelyard.benchmarks.pack.validators.texts import shown
@@ -199,7 +200,7 @@ def calls_of(steps: Sequence[Step]) -> list[Made]:
     return [
         Made(call.name, _arguments(call))
         for step in steps
-        if step.source == "agent"
+        if is_agents_own(step)
         for call in step.tool_calls
     ]
 
