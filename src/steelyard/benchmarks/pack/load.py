@@ -340,7 +340,10 @@ class _Loader:
 
     def _limits(self) -> TaskLimits:
         limits = self.file.limits
-        seconds = sum(spec.longest_s() for spec in self.file.scoring.validators)
+        specs = self.file.scoring.validators
+        seconds = sum(spec.longest_s() for spec in specs)
+        if any(spec.waits_for_others for spec in specs):
+            seconds = 0.0  # a judge's own timeouts and retries hold; a slow one is not a crash
         return TaskLimits(
             run_seconds=limits.seconds,
             evaluation_seconds=seconds + 120 if seconds else None,

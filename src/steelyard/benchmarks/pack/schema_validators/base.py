@@ -39,6 +39,9 @@ class ValidatorSpec(Strict):
     """Its fields that are templates of a file of the pack, hidden from the agent."""
     looks_at_work: ClassVar[bool] = False
     """True where it runs programs that may look at all of the working folder."""
+    waits_for_others: ClassVar[bool] = False
+    """True where it waits for what this machine does not hold, such as a model: no limit on the
+    time for scoring can be told beforehand."""
 
     name: ValidatorName | None = None
     """Its metric is `validator.<name>`; the type by default, numbered where repeated."""

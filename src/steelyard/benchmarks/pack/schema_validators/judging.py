@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, PositiveFloat, model_validator
 
@@ -39,6 +39,8 @@ class CriterionSpec(Strict):
 
 class JudgeValidatorSpec(TextValidatorSpec):
     """A model grades the text by a rubric, or says whether an assertion about it is true."""
+
+    waits_for_others: ClassVar[bool] = True
 
     type: Literal["judge"]
     rubric: Text | None = None
