@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 import io
+import re
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from steelyard.cli.pace import Pace, Paces, duration
-from steelyard.cli.progress import describe, ended_line, make_renderer
+from steelyard.cli.preparing import said_when_slow
+from steelyard.cli.progress import (
+    LINES_A_SECOND,
+    LINES_AT_ONCE,
+    LineLimit,
+    _Plain,
+    describe,
+    ended_line,
+    make_renderer,
+)
 from steelyard.components.issues import Outcome
-from steelyard.engine.events import Progress, RequestResult, RunOutcome
+from steelyard.engine.events import Progress, RequestResult, RunOutcome, Underway
 
 
 def progress(**changes: Any) -> Progress:
@@ -181,3 +192,68 @@ def test_a_dumb_terminal_gets_plain_lines(monkeypatch: pytest.MonkeyPatch) -> No
     renderer.tick((progress(),))
     renderer.close()
     assert stream.getvalue() == described(progress()) + "\n"
+
+
+def test_a_budget_and_a_slow_attempt_are_named() -> None:
+    slow = Underway("t 1", 2, "run", 100.0, 130.0)
+    line = described(progress(budget_usd=2.0, cost_usd=0.25, slowest=(slow,)))
+    assert "$0.2500 of $2.00, t 1 #2 in run for 100 s, 10 s" in line
+    quick = Underway("t", 1, "run", 1.0, 2.0)
+    assert "#1" not in described(progress(slowest=(quick,)))
+    assert "cost unknown of $2.00" in described(progress(budget_usd=2.0, cost_usd=None))
+
+
+class Ticking:
+    def __init__(self) -> None:
+        self.now_s = 0.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+def test_however_much_happens_plain_lines_are_few_and_what_is_left_out_is_counted() -> None:
+    stream, clock = io.StringIO(), Ticking()
+    plain = _Plain(stream, LineLimit(clock))
+    for number in range(100_000):  # ten seconds at ten thousand a second
+        clock.now_s = number / 10_000
+        plain.notice("r", f"news {number}")
+    plain.request_ended(result())
+    plain.close()
+    lines = stream.getvalue().splitlines()
+    news = [line for line in lines if "news" in line]
+    assert len(news) <= LINES_AT_ONCE + 10 * LINES_A_SECOND
+    assert lines[-1] == "r: completed, 100 attempts"
+    left_out = sum(int(line.split()[1]) for line in lines if "left out" in line)
+    assert len(news) + left_out == 100_000
+
+
+def test_a_thousand_requests_share_the_lines_and_each_gets_one() -> None:
+    stream, clock = io.StringIO(), Ticking()
+    plain = _Plain(stream, LineLimit(clock))
+    for half in range(200):
+        clock.now_s = half / 2
+        plain.tick(tuple(progress(name=f"r{n}", elapsed_s=half / 2) for n in range(1000)))
+    lines = stream.getvalue().splitlines()
+    assert len(lines) <= LINES_AT_ONCE + 100 * LINES_A_SECOND
+    assert {line.partition(":")[0] for line in lines} == {f"r{n}" for n in range(1000)}
+
+
+@pytest.mark.parametrize(
+    ("is_live", "expected"), [(False, r"preparing: .*\n"), (True, r"preparing: .*\r\x1b\[K")]
+)
+def test_a_slow_preparation_is_said(is_live: bool, expected: str) -> None:
+    stream = io.StringIO()
+    with said_when_slow(stream, is_live=is_live, is_silent=False, after_s=0):
+        deadline = time.monotonic() + 10
+        while not stream.getvalue() and time.monotonic() < deadline:
+            time.sleep(0.001)
+    assert re.fullmatch(expected, stream.getvalue())
+
+
+def test_a_quick_or_silent_preparation_is_not() -> None:
+    stream = io.StringIO()
+    with said_when_slow(stream, is_live=False, is_silent=False, after_s=60):
+        pass
+    with said_when_slow(stream, is_live=False, is_silent=True, after_s=0):
+        time.sleep(0.01)
+    assert stream.getvalue() == ""

@@ -9,7 +9,8 @@ from typing import Any
 
 from steelyard.cli.news import News
 from steelyard.cli.output import print_json, say
-from steelyard.cli.progress import make_renderer
+from steelyard.cli.preparing import said_when_slow
+from steelyard.cli.progress import is_live, make_renderer
 from steelyard.config.resolve import Resolution
 from steelyard.engine.control import Controls
 from steelyard.engine.events import LaunchResult, RequestResult
@@ -23,10 +24,12 @@ def execute(resolution: Resolution, *, as_json: bool) -> int:
     Raises:
         BadInput: nothing was created.
     """
-    prepared = prepare(resolution)
     runtime = resolution.orchestration.runtime
+    mode = runtime.progress
+    with said_when_slow(sys.stderr, is_live=is_live(mode, sys.stderr), is_silent=mode == "none"):
+        prepared = prepare(resolution)
     controls = Controls()
-    renderer = make_renderer(runtime.progress, controls=controls)
+    renderer = make_renderer(mode, controls=controls)
     news = News(renderer, prepared.redactor, runtime.log_level)
     _prepare_loggers()
     for extra in prepared.installed:
@@ -42,7 +45,7 @@ def execute(resolution: Resolution, *, as_json: bool) -> int:
         news.close()
     if as_json:
         print_json(prepared.redactor.tree(result_json(result)))
-    elif runtime.progress != "none":
+    elif mode != "none":
         _print_result(result, news)
     return result.exit_status
 

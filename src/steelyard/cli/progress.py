@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+import time
+from collections.abc import Callable
 from typing import Final, Protocol, TextIO
 
 from steelyard.cli.pace import Paces, Standing, failed
@@ -12,6 +14,11 @@ from steelyard.engine.events import Observer, Progress, RequestResult, RunOutcom
 
 PLAIN_INTERVAL_S: Final = 10.0
 """At most one line a request in this time, unless something changed that matters."""
+SLOW_S: Final = 60.0
+"""An attempt that has run for longer is named."""
+LINES_A_SECOND: Final = 20
+LINES_AT_ONCE: Final = 1_000
+"""What no more than that many lines a second have saved up; the last words are never held back."""
 
 
 class Renderer(Observer, Protocol):
@@ -51,18 +58,20 @@ def make_renderer(
     stream = stream or sys.stderr
     if mode == "none":
         return _Silent(stream)
-    if mode == "auto" and _is_live_terminal(stream):
+    if is_live(mode, stream):
         from steelyard.cli.live import Live
 
         return Live(stream, controls)
     return _Plain(stream)
 
 
-def _is_live_terminal(stream: TextIO) -> bool:
+def is_live(mode: str, stream: TextIO) -> bool:
+    """True where a mode draws on this stream: `auto`, on a terminal that is not dumb."""
     import os
 
     try:
-        return stream.isatty() and os.environ.get("TERM", "dumb") != "dumb"
+        is_terminal = stream.isatty() and os.environ.get("TERM", "dumb") != "dumb"
+        return mode == "auto" and is_terminal
     except ValueError:  # a closed stream
         return False
 
@@ -78,8 +87,13 @@ def describe(progress: Progress, standing: Standing) -> str:
         parts.append(f"{fell} failed ({codes})" if codes else f"{fell} failed")
     if progress.reused:
         parts.append(f"{progress.reused} reused")
-    if progress.cost_usd:
-        parts.append(f"${progress.cost_usd:.4f}")
+    if progress.cost_usd or progress.budget_usd is not None:
+        cost = "cost unknown" if progress.cost_usd is None else f"${progress.cost_usd:.4f}"
+        limit = "" if progress.budget_usd is None else f" of ${progress.budget_usd:.2f}"
+        parts.append(f"{cost}{limit}")
+    if progress.slowest and progress.slowest[0].age_s >= SLOW_S:
+        one = progress.slowest[0]
+        parts.append(f"{one.task_id} #{one.attempt} in {one.phase} for {one.phase_s:.0f} s")
     parts.append(f"{progress.elapsed_s:.0f} s")
     if standing.is_waiting:
         parts.append("waiting")
@@ -94,34 +108,71 @@ def worst_codes(progress: Progress) -> str:
     return ", ".join(f"{code} {count}" for code, count in ordered[:3])
 
 
+class LineLimit:
+    """How many lines may be written: a bucket that fills with time."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._saved = float(LINES_AT_ONCE)
+        self._at_s = clock()
+
+    def takes(self) -> bool:
+        """True where one more line may be written; it counts then."""
+        now_s = self._clock()
+        self._saved = min(LINES_AT_ONCE, self._saved + (now_s - self._at_s) * LINES_A_SECOND)
+        self._at_s = now_s
+        if self._saved < 1:
+            return False
+        self._saved -= 1
+        return True
+
+
 class _Plain:
     """A line now and then. A stream that has gone away is written to no more."""
 
     shows_notices = True
 
-    def __init__(self, stream: TextIO) -> None:
+    def __init__(self, stream: TextIO, limit: LineLimit | None = None) -> None:
         self._stream: TextIO | None = stream
+        self._limit = limit or LineLimit()
+        self._left_out = 0
         self._said: dict[str, tuple[float, str]] = {}
         self._paces = Paces()
 
     def tick(self, progress: tuple[Progress, ...]) -> None:
         standings = self._paces.see(progress)
+        due = []
         for request in progress:
-            if request.state == "ended":
-                continue
             last_s, state = self._said.get(request.name, (-PLAIN_INTERVAL_S, ""))
-            if request.elapsed_s - last_s >= PLAIN_INTERVAL_S or state != request.state:
-                self._said[request.name] = (request.elapsed_s, request.state)
-                self._say(describe(request, standings[request.name]))
+            is_due = request.elapsed_s - last_s >= PLAIN_INTERVAL_S or state != request.state
+            if is_due and request.state != "ended":
+                due.append((last_s, request))
+        due.sort(key=lambda pair: pair[0])  # where not all may speak, the longest silent do
+        for _, request in due:
+            if not self._limit.takes():
+                break
+            self._said[request.name] = (request.elapsed_s, request.state)
+            self._say(describe(request, standings[request.name]))
 
     def notice(self, request: str | None, message: str) -> None:
+        if not self._limit.takes():
+            self._left_out += 1
+            return
+        self._say_left_out()
         self._say(f"{request}: {message}" if request else message)
 
     def request_ended(self, result: RequestResult) -> None:
+        self._say_left_out()
         self._say(ended_line(result))
 
     def close(self) -> None:
+        self._say_left_out()
         self._stream = None
+
+    def _say_left_out(self) -> None:
+        count, self._left_out = self._left_out, 0
+        if count:
+            self._say(f"… {count} lines left out: more than {LINES_A_SECOND} a second; see run.log")
 
     def _say(self, text: str) -> None:
         if self._stream is None:
