@@ -94,7 +94,7 @@ def _place(found: type[Any]) -> str:
     """Name a class and its file."""
     try:
         file = inspect.getsourcefile(found)
-    except TypeError:
+    except (TypeError, OSError):  # OSError: it was typed into an interpreter
         file = None
     return f"{found.__qualname__} ({_shown(file)})" if file else found.__qualname__
 
@@ -216,7 +216,7 @@ def where_raised(error: BaseException, owner: object = None) -> str | None:
             if not _is_ours(base) and base.__module__ != "builtins":
                 try:
                     files.add(inspect.getsourcefile(base))
-                except TypeError:
+                except (TypeError, OSError):
                     continue
     frame = next((frame for frame in reversed(frames) if frame.filename in files), frames[-1])
     return f"{_shown(frame.filename)}:{frame.lineno}"
