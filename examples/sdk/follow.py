@@ -25,7 +25,7 @@ class Watch:
         """Print how attempts end; raise at the last failure that is borne."""
         if not isinstance(event, sy.AttemptFinished):
             return
-        passed = bool(event.metrics.get("score"))
+        passed = bool(event.metrics.get("correct"))
         print(f"{event.task_id}: {'passed' if passed else event.outcome.value}")
         self.left -= not passed
         if not self.left:
