@@ -118,7 +118,9 @@ def _schema_class(schema: Any) -> Any:
     if dialect is None:
         return validators.Draft202012Validator
     unknown: Any = _UnknownDialect
-    kind = validators.validator_for(schema, default=unknown)
+    kind = unknown
+    if isinstance(dialect, str):
+        kind = validators.validator_for(schema, default=unknown)
     if kind is unknown:
         raise PackFault(f"$schema: {shown(dialect)} is no draft of JSON Schema that is known")
     return kind
