@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -187,7 +188,7 @@ def test_the_agents_time_ends_it_and_its_steps_are_kept(endpoint: MockEndpoint) 
     result = run_command(
         {"script": f"python3 - <<'AGENT'\n{AGENT}\nAGENT\nsleep 60"},
         model=model_settings(endpoint.url),
-        run_seconds=1.5,
+        run_seconds=4,
     )
     assert result.outcome is Outcome.TIMED_OUT, result.issues
     assert result.usage.requests == 1
@@ -221,6 +222,25 @@ def test_its_own_logs_stand_in_the_trajectory_within_bounds(environment: str) ->
     assert len(long) < 130 * 1024
     assert long.startswith("[")
     assert long.endswith("100000\n")
+
+
+@pytest.mark.parametrize("environment", ENVIRONMENTS)
+def test_files_of_this_machine_are_brought_in_beside_what_is_measured(
+    environment: str, tmp_path: Path
+) -> None:
+    (tmp_path / "agent.sh").write_text("echo from $(basename $0): $(cat $(dirname $0)/lib/x)\n")
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib/x").write_text("y")
+    result = run_command(
+        {
+            "files": [str(tmp_path / "agent.sh"), str(tmp_path / "lib")],
+            "run": ["sh", "{files}/agent.sh"],
+        },
+        environment=environment,
+        collects=True,
+    )
+    assert result.answer == "from agent.sh: y", result.issues
+    assert result.details["names"] == []
 
 
 def test_variables_and_setup_are_laid_over_and_setup_is_not_the_agents_time() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -42,6 +43,39 @@ def test_what_cannot_be_run_is_refused(params: dict[str, Any], said: str) -> Non
 
 def test_one_log_may_be_written_without_a_list() -> None:
     assert CommandParams.model_validate({"run": ["x"], "log": "a.log"}).log == ("a.log",)
+
+
+def test_what_the_files_hold_is_part_of_what_is_run_and_where_they_lie_is_not(
+    tmp_path: Path,
+) -> None:
+    def dumped(base: Path) -> dict[str, Any]:
+        params = CommandParams.model_validate(
+            {"run": ["x"], "files": ["a.py", "lib"]}, context={"base_dir": base}
+        )
+        return params.model_dump(mode="json")
+
+    for base in (tmp_path / "one", tmp_path / "two"):
+        (base / "lib/__pycache__").mkdir(parents=True)
+        (base / "a.py").write_text("print(1)")
+        (base / "lib/b.py").write_text("print(2)")
+        (base / "lib/__pycache__/b.pyc").write_text(str(base))
+    one, two = tmp_path / "one", tmp_path / "two"
+    first = dumped(one)
+    assert first == dumped(two)
+    assert first["files"] == ["a.py", "lib"]
+    (two / "lib/b.py").write_text("print(3)")
+    assert dumped(two)["files_sha256"] != first["files_sha256"]
+    (two / "lib/b.py").write_text("print(2)")
+    assert dumped(two) == first
+    (two / "a.py").chmod(0o755)
+    assert dumped(two) != first
+    (two / "a.py").unlink()
+    with pytest.raises(ValidationError, match=r"there is no a\.py"):
+        dumped(two)
+    with pytest.raises(ValidationError, match="the same name"):
+        CommandParams.model_validate(
+            {"run": ["x"], "files": ["one/lib", "two/lib"]}, context={"base_dir": tmp_path}
+        )
 
 
 @given(st.text())

@@ -146,7 +146,7 @@ class Maker:
             params = {"path": str(folder), **params}
         model: type[BaseModel] = found.component.Params
         try:
-            checked = model.model_validate(params)
+            checked = model.model_validate(params, context={"base_dir": self.base_dir})
         except ValidationError as error:
             raise BadInput.of(problems_of(error.errors(), root, model, prefix=at)) from error
         what = f"the {kind.value} {spec.id!r}: its constructor"

@@ -78,15 +78,17 @@ class Command(Harness):
             AttemptFault: the program cannot be started, a set-up command failed, or the text
                 cannot be handed over as asked.
         """
+        params = self._params
         access = await self._access(context)
         session = await context.session()
         with context.timer.waiting():
             home = await self._home(session, context)
+            for source in params.sources:
+                await session.upload(source, f"{home}/files/{source.name}")
             ready = self._ready(context, session, home, access)
             await self._set_up(session, ready)
         if access is None:
             context.step(Step("user", ready.values["prompt"]))
-        params = self._params
         ended = await session.exec(
             ready.argv,
             stdin=ready.stdin,
@@ -142,6 +144,7 @@ class Command(Harness):
             "prompt_file": f"{folder}/prompt.txt",
             "system": system_of(messages),
             "system_file": f"{folder}/system.txt",
+            "files": f"{folder}/files",
             "workdir": session.workdir,
             "home": folder,
         }

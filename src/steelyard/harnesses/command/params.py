@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
+import stat
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -11,14 +15,18 @@ from pydantic import (
     Field,
     PositiveFloat,
     PositiveInt,
+    PrivateAttr,
     StringConstraints,
+    ValidationInfo,
+    computed_field,
+    field_serializer,
     field_validator,
     model_validator,
 )
 
 Word = Annotated[str, StringConstraints(pattern=r"^[^\x00]*$")]
 Words = Annotated[tuple[Word, ...], Field(min_length=1)]
-Path = Annotated[str, StringConstraints(pattern=r"^[^\x00]+$")]
+Text = Annotated[str, StringConstraints(pattern=r"^[^\x00]+$")]
 
 _NAME = re.compile(r"[^=\x00]+")
 
@@ -29,7 +37,7 @@ class AnswerParams(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
     stream: Literal["stdout", "stderr"] | None = None
     """What the program wrote there; `stdout` by default."""
-    file: Path | None = None
+    file: Text | None = None
     """A file, relative to the working folder; none is no answer."""
     command: Words | None = None
     """Run when the program has ended; no answer where it fails."""
@@ -58,17 +66,20 @@ class AnswerParams(BaseModel):
 class CommandParams(BaseModel):
     """`harness: {id: command, …}`.
 
-    In words and variables stand, if wanted: {prompt} {prompt_file} {system} {system_file} {model}
-    {url} {token} {workdir} {home}; {{prompt}} is a literal {prompt}.
+    In words and variables stand, if wanted: {prompt} {prompt_file} {system} {system_file} {files}
+    {model} {url} {token} {workdir} {home}; {{prompt}} is a literal {prompt}.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     run: Words | None = None
     """The program and its arguments; no shell."""
-    script: Path | None = None
+    script: Text | None = None
     """Text for a shell instead; nothing is replaced in it, `$STEELYARD_PROMPT_FILE` is set."""
-    shell: Path = "sh"
+    shell: Text = "sh"
     """What runs `script`."""
+    files: tuple[Text, ...] = ()
+    """Files and folders of this machine, brought into the folder {files} of the environment: the
+    agent itself, say. What they hold is part of the generation identity."""
     prompt: Literal["stdin", "argument", "file", "environment"] = "stdin"
     """How the task's text is handed over: on standard input; where {prompt} stands in `run` (`$1`
     of a script); as {prompt_file} (`$STEELYARD_PROMPT_FILE`); as `$STEELYARD_PROMPT`."""
@@ -80,7 +91,7 @@ class CommandParams(BaseModel):
     """Commands before the program, not on the agent's clock; one that fails is no agent's fault."""
     setup_timeout_seconds: PositiveFloat = 600
     """For each of them."""
-    cwd: Path | None = None
+    cwd: Text | None = None
     """Where it starts, relative to the working folder."""
     timeout_seconds: PositiveFloat | None = None
     """Of the program by the clock on the wall, waiting for the model included; what it printed is
@@ -89,23 +100,53 @@ class CommandParams(BaseModel):
     """Kept of each stream; the rest is read and dropped."""
     answer: AnswerParams = AnswerParams()
     """Where its answer is."""
-    log: tuple[Path, ...] = ()
+    log: tuple[Text, ...] = ()
     """Its own logs, with * and ? for names; their last 128 KiB go into the trajectory."""
     allow_exit_codes: Annotated[tuple[int, ...], Field(min_length=1)] = (0,)
     """Any other is ERROR `agent_failed`."""
 
+    _sources: tuple[Path, ...] = PrivateAttr(())
+
     @field_validator("env")
     @classmethod
-    def _names(cls, env: dict[str, str]) -> dict[str, str]:
+    def _variables(cls, env: dict[str, str]) -> dict[str, str]:
         for name in env:
             if not _NAME.fullmatch(name):
                 raise ValueError(f"{name!r} is no name of a variable")
         return env
 
-    @field_validator("log", mode="before")
+    @field_validator("log", "files", mode="before")
     @classmethod
-    def _one_log(cls, log: Any) -> Any:
-        return (log,) if isinstance(log, str) else log
+    def _one_path(cls, paths: Any) -> Any:
+        return (paths,) if isinstance(paths, str) else paths
+
+    @model_validator(mode="after")
+    def _are_there(self, info: ValidationInfo) -> CommandParams:
+        base = Path((info.context or {}).get("base_dir", "."))
+        found = tuple((base / name).resolve() for name in self.files)
+        for name, path in zip(self.files, found, strict=True):
+            if not path.exists():
+                raise ValueError(f"files: there is no {name}")
+        if len({path.name for path in found}) < len(found):
+            raise ValueError("files: two of them have the same name")
+        self._sources = found
+        return self
+
+    @property
+    def sources(self) -> tuple[Path, ...]:
+        """Where `files` are on this machine."""
+        return self._sources
+
+    @field_serializer("files")
+    def _names(self, files: tuple[str, ...]) -> list[str]:
+        """Give names alone: where the files lie changes nothing that an agent does."""
+        return [path.name for path in self._sources]
+
+    @computed_field  # type: ignore[prop-decorator]  # mypy knows no decorated property
+    @property
+    def files_sha256(self) -> str | None:
+        """What the files hold; None without any."""
+        return _digest(self._sources) if self._sources else None
 
     @model_validator(mode="after")
     def _fits(self) -> CommandParams:
@@ -120,3 +161,26 @@ class CommandParams(BaseModel):
             if self.prompt == way and not any(field in word for word in words):
                 raise ValueError(f"prompt: {way} needs {field} among the words of run")
         return self
+
+
+def _digest(sources: tuple[Path, ...]) -> str:
+    """Hash names, contents and whether they can be run, in an order of their own."""
+    digest = hashlib.sha256()
+    for source in sorted(sources, key=lambda path: path.name):
+        for path in (source, *_below(source)):
+            place = path.relative_to(source.parent)
+            is_run = bool(path.lstat().st_mode & stat.S_IXUSR)
+            digest.update(f"{place.as_posix()}\0{is_run}\0".encode("utf-8", "surrogateescape"))
+            if path.is_symlink():
+                digest.update(f"-> {path.readlink()}\0".encode("utf-8", "surrogateescape"))
+            elif path.is_file():
+                digest.update(hashlib.sha256(path.read_bytes()).digest())
+    return digest.hexdigest()
+
+
+def _below(folder: Path) -> Iterator[Path]:
+    """Iterate over what a folder holds, compiled files of Python left out."""
+    if folder.is_dir():
+        for path in sorted(folder.rglob("*")):
+            if "__pycache__" not in path.parts:
+                yield path

@@ -9,7 +9,8 @@ from typing import Final
 from steelyard.components.values import Message
 
 FIELDS: Final = (
-    "prompt", "prompt_file", "system", "system_file", "model", "url", "token", "workdir", "home",
+    "prompt", "prompt_file", "system", "system_file", "files", "model", "url", "token", "workdir",
+    "home",
 )  # fmt: skip
 MODEL_FIELDS: Final = frozenset({"model", "url", "token"})
 MAX_WORD_BYTES: Final = 120_000
