@@ -15,6 +15,8 @@ import pytest
 from steelyard.components.environment import OpenRequest
 from steelyard.components.registry import Kind, find
 from steelyard.config.source import plain, read_file
+from steelyard.results.reader import RunReader
+from steelyard.testing.endpoint import MockEndpoint
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
@@ -93,6 +95,32 @@ def test_the_example_benchmark_is_solved_by_oracle_and_not_by_nop(tmp_path: Path
         lines = record_file.read_text().split("\n")[:-1]
         records = [json.loads(line.split("\t")[0]) for line in lines]
         assert {float(record["metrics"]["correct"]) for record in records} == {value}
+
+
+@pytest.mark.integration
+def test_the_example_agent_works_in_a_sandbox_with_its_model_alone(tmp_path: Path) -> None:
+    with MockEndpoint("--answers", str(EXAMPLES / "agents/stand-in.jsonl")) as endpoint:
+        status, result = steelyard(
+            *("launch", "examples/agents/tool-agent.yaml", "--results-dir", str(tmp_path)),
+            AGENT_MODEL_URL=endpoint.url,
+        )
+    assert status == 0, result
+    (request,) = result["requests"]
+    assert request["outcomes"]["scored"] == 3
+    reader = RunReader(Path(request["run_dir"]))
+    passed = {record.task_id: record.metrics["correct"] for record in reader.records()}
+    assert passed == {"moving-average": True, "slugs": True, "intervals": False}
+    record = reader.record("slugs", 1)
+    assert record is not None
+    assert record.trajectory is not None
+    trajectory = json.loads((reader.root / str(record.trajectory["path"])).read_bytes())
+    tools = [
+        call["function_name"] for step in trajectory["steps"] for call in step.get("tool_calls", ())
+    ]
+    assert tools == ["read_file", "write_file", "run"]
+    assert record.usage.requests == 3
+    assert record.usage.cost_usd == 0
+    assert not list(tmp_path.rglob("trajectory.jsonl"))
 
 
 @pytest.mark.integration
