@@ -25,7 +25,7 @@ from steelyard.testing.fake_run import DOCUMENT, FakeRun, sample_record, sample_
 from steelyard.testing.harness_checks import check_params, check_unavailable
 
 CLAUSES: Final[Clauses[AnalyzerSubject]] = Clauses()
-_MANY: Final = 20_000
+_MANY: Final = 3_000
 
 
 @dataclass(frozen=True, slots=True)
