@@ -7,12 +7,15 @@ import logging
 import sys
 import threading
 import warnings
+from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 
 import steelyard as sy
 from steelyard.config.redaction import Redactor
 from steelyard.config.secrets import SecretStore
+from steelyard.engine.run_log import run_logs
 from steelyard.sdk.logs import logging_for
 from tests.sdk.parts import Say, Sums
 
@@ -83,3 +86,13 @@ def test_hooks_of_warnings_and_threads_are_put_back_whatever_overlaps() -> None:
     for each in runs:
         each.join()
     assert (warnings.showwarning, threading.excepthook, sys.unraisablehook) == before
+
+
+def test_a_log_of_one_launch_holds_no_secret_of_another(tmp_path: Path) -> None:
+    paths = [tmp_path / "a.log", tmp_path / "b.log"]
+    with logging_for(_redactor("first-secret")), ExitStack() as logs:
+        for path, secret in zip(paths, ("first-secret", "second-secret"), strict=True):
+            logs.enter_context(run_logs([("r", path)], "DEBUG", _redactor(secret)))
+        LOGGER.info("of no run: first-secret and second-secret")
+    for path in paths:
+        assert path.read_text().endswith("of no run: [redacted] and [redacted]\n")

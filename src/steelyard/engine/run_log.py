@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final, TextIO
 
 from steelyard.config.redaction import RedactingFormatter, Redactor
+from steelyard.config.secrets import SecretStore
 
 current_run: ContextVar[str | None] = ContextVar("steelyard_run", default=None)
 """The request whose work the running code belongs to; None for what concerns all."""
@@ -147,12 +148,30 @@ class _OfOthers(logging.Handler):
             self._handler.handle(record)
 
 
+_REDACTORS: Final[list[Redactor]] = []
+"""Those of the launches that go on in this process."""
+
+
+class _OfAll(Redactor):
+    """Hides the secrets of all of them: what concerns no single run reaches every run's log."""
+
+    def __init__(self) -> None:
+        super().__init__(SecretStore({}))
+
+    def text(self, text: str) -> str:
+        for each in tuple(_REDACTORS):
+            text = each.text(text)
+        return text
+
+
 def run_logs(runs: Sequence[tuple[str, Path]], level: str, redactor: Redactor) -> ExitStack:
     """Open the logs of several runs, as (name, path); close what comes back to end them."""
     inner = logging.Formatter(FORMAT, TIME_FORMAT)
     inner.converter = time.gmtime
-    formatter = RedactingFormatter(inner, redactor)
+    formatter = RedactingFormatter(inner, _OfAll())
     logs = ExitStack()
+    _REDACTORS.append(redactor)
+    logs.callback(_REDACTORS.remove, redactor)
     for name, path in runs:
         logs.enter_context(run_log(path, name, level, formatter))
     return logs
