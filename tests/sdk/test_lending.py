@@ -51,8 +51,8 @@ def test_a_class_of_a_function_can_be_given_too() -> None:
         id = "local"
 
     result = sy.run(Sums, {"id": Local, "text": "1"})
-    assert _document(result)["request"]["harness"]["id"].endswith("<locals>.Local")
-    assert result.name.startswith("none_Sums_")
+    assert _document(result)["request"]["harness"]["id"].endswith("can_be_given_too.Local")
+    assert result.name.endswith("can_be_given_too.Local")
     with pytest.raises(sy.BadInput, match=r"harness\.txt: unknown field 'txt'"):
         sy.run(Sums, {"id": Local, "txt": "1"})
 
@@ -68,6 +68,22 @@ def test_two_instances_of_one_class_are_told_apart() -> None:
     assert answers == [{"1"}, {"2"}, {"1"}]
     ids = [_document(run)["request"]["harness"]["id"] for run in result]
     assert ids == ["tests.sdk.parts:Say", "tests.sdk.parts:Say-2", "tests.sdk.parts:Say"]
+
+
+def test_an_instance_never_stands_for_its_class_or_for_an_id_that_is_written_out() -> None:
+    harness, name = Say(Say.Params(text="mine")), "tests.sdk.parts:Say"
+    for others in ((name, Say), (Say, name)):
+        result = sy.launch(
+            sy.Orchestration(
+                [
+                    sy.Request(Sums, each, name=f"r{n}")
+                    for n, each in enumerate((harness, others[0], harness, others[1]))
+                ]
+            )
+        )
+        answers = [next(run.attempts()).answer for run in result]
+        assert answers == ["mine", "1", "mine", "1"]
+    assert len(harness.seen) == 12
 
 
 def test_a_built_in_s_class_goes_by_its_id() -> None:
@@ -165,3 +181,49 @@ def test_a_class_of_the_script_itself_goes_by_its_name(own_folder: Path) -> None
     assert ended.stdout == "right avg@1: 0.333 [0.061, 0.792] (3/3) none_Sums_Mine\n"
     found = json.loads(next(own_folder.glob("results/*/*/run.json")).read_text())
     assert found["request"]["harness"] == {"id": "__main__:Mine", "text": "1"}
+
+
+def test_what_is_wrong_beside_a_lent_object_is_all_that_is_said() -> None:
+    class Local(Say):
+        """Known to nobody by its name."""
+
+        api = 1
+        id = "local"
+
+    for harness in (Local, Local(Local.Params()), {"id": Local, "text": "x"}):
+        with pytest.raises(sy.BadInput) as caught:
+            sy.run(Sums, harness, k=0)
+        assert [str(problem.where) for problem in caught.value.problems] == ["k"]
+    with pytest.raises(sy.BadInput) as caught:
+        sy.run(Sums, {"id": Local, "txt": "x"}, k=0)
+    assert [str(problem.where) for problem in caught.value.problems] == ["k", "harness.txt"]
+
+
+def test_an_environment_can_be_given_too() -> None:
+    class Counting(HostProcess):
+        """Counts the sessions that it opens."""
+
+        api = 1
+        id = "counting"
+        opened = 0
+
+        async def open(self, request: Any) -> sy.Session:
+            self.opened += 1
+            return await super().open(request)
+
+    class Asking(Say):
+        """Needs an environment."""
+
+        api = 1
+        id = "asking"
+
+        async def run(self, context: sy.HarnessContext) -> sy.HarnessResult:
+            done = await (await context.session()).exec(["echo", "1"])
+            return sy.HarnessResult(done.stdout_text.strip())
+
+    environment = Counting(Counting.Params())
+    run = sy.run(Sums, Asking, environment=environment)
+    assert environment.opened == 3
+    assert run.score().value == pytest.approx(1 / 3)
+    assert run.metrics is not None
+    assert run.metrics["trust"] == {"host": 3}

@@ -24,12 +24,10 @@ from steelyard.sdk.options import (
 )
 
 if TYPE_CHECKING:
-    from steelyard.components.clock import Clock
     from steelyard.config.errors import Problem
     from steelyard.config.redaction import Redactor
     from steelyard.config.resolve import Resolution
     from steelyard.engine.launch import Prepared
-    from steelyard.engine.services import Maker
     from steelyard.sdk.preview import ResolvedLaunch
     from steelyard.sdk.resolving import Asked
     from steelyard.sdk.results import LaunchResult, RunResult
@@ -171,16 +169,8 @@ def _prepared(asked: Asked) -> Prepared:
     from steelyard.engine.launch import prepare
 
     clock = SystemClock()
-    return prepare(asked.resolution, clock=clock, maker=_maker(asked, clock))
-
-
-def _maker(asked: Asked, clock: Clock) -> Maker:
-    from steelyard.engine.services import EndpointPool
-    from steelyard.sdk.lending import LendingMaker
-
-    secrets = asked.resolution.secrets
-    pool = EndpointPool(secrets, clock)
-    return LendingMaker(secrets, clock, pool, asked.resolution.base_dir, lent=asked.lent)
+    maker = asked.lending.maker(asked.resolution, clock)
+    return prepare(asked.resolution, clock=clock, maker=maker)
 
 
 # -- resolving ---------------------------------------------------------------------------------
@@ -195,7 +185,7 @@ def _previewed(source: Source, options: Mapping[str, Any]) -> ResolvedLaunch:
 
     asked = resolved_launch(source, options)
     resolution, clock = asked.resolution, SystemClock()
-    plan = make_plan(resolution, clock=clock, maker=_maker(asked, clock))
+    plan = make_plan(resolution, clock=clock, maker=asked.lending.maker(resolution, clock))
     redactor = _redactor(resolution)
     whole = redactor.tree(settings_json(resolution))
     requests = tuple(

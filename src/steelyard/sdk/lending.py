@@ -1,8 +1,8 @@
 """Components that a script hands over as objects, under ids by which settings can name them.
 
-A class that can be imported by its name needs no lending: it goes by `module:Class`, in a script
-`__main__:Class`. Others (of a function, of a notebook's cell that was run again) and instances are
-held here, for the launch that they were given to.
+A class goes by `module:Class`, in a script by `__main__:Class`: the id by which the command line
+would import it. An instance goes by the id of its class, with its params beside it, so that records
+and identities are those of the class. Both are held here for the launch that they were given to.
 """
 
 from __future__ import annotations
@@ -16,12 +16,14 @@ from pathlib import Path
 from typing import Any, Final
 
 from steelyard.components import id_forms
+from steelyard.components.clock import Clock, SystemClock
 from steelyard.components.contract import check_class
 from steelyard.components.known import REGISTRY
 from steelyard.components.registry import BUILTINS, Found, Kind
 from steelyard.config.errors import BadInput, Problem, Where
+from steelyard.config.resolution import Resolution
 from steelyard.config.source import FieldPath, Node, path_text
-from steelyard.engine.services import Maker
+from steelyard.engine.services import EndpointPool, Maker
 from steelyard.engine.spec import ComponentSpec
 from steelyard.sdk.faults import UnusableArgument
 
@@ -40,6 +42,13 @@ class Lending:
 
     def __init__(self) -> None:
         self.lent: Lent = {}
+        self._named: set[tuple[Kind, str]] = set()
+
+    def reserve(self, kind: Kind, given: object) -> None:
+        """Note an id that is written as text: no object may take it."""
+        name = given.get("id") if isinstance(given, Mapping) else given
+        if isinstance(name, str):
+            self._named.add((kind, name))
 
     # -- what a caller wrote -------------------------------------------------------------------
 
@@ -70,7 +79,7 @@ class Lending:
 
     def _lend(self, kind: Kind, given: Any, where: Where) -> dict[str, Any]:
         cls = given if inspect.isclass(given) else type(given)
-        name = f"{cls.__module__}:{cls.__qualname__}"
+        name = f"{cls.__module__}:{cls.__qualname__.replace('.<locals>', '')}"
         try:
             check_class(kind.value, name, cls)
         except BadInput as error:
@@ -78,17 +87,27 @@ class Lending:
                 error
             )
         if cls is given:
-            known = _importable(kind, cls)
-            return {"id": known or self._hold(kind, name, given)}
+            return {"id": _known(kind, cls) or self._hold(kind, name, given)}
         return {"id": self._hold(kind, name, given), **_params(given, name, where)}
 
     def _hold(self, kind: Kind, name: str, given: Any) -> str:
         """Keep an object under an id of its own, the same each time it is given."""
+        if inspect.isclass(given) and _is_importable(given):
+            self._named.discard((kind, name))  # it is what that text means
         number, free = 1, name
-        while self.lent.setdefault((kind, free), given) is not given:
+        while (kind, free) in self._named or (
+            self.lent.setdefault((kind, free), given) is not given
+        ):
             number += 1
             free = f"{name}-{number}"
         return free
+
+    def maker(self, resolution: Resolution, clock: Clock | None = None) -> LendingMaker:
+        """Give what makes the components of a resolved orchestration, the lent ones included."""
+        clock = clock or SystemClock()
+        secrets = resolution.secrets
+        pool = EndpointPool(secrets, clock)
+        return LendingMaker(secrets, clock, pool, resolution.base_dir, lent=self.lent)
 
     # -- what settings ask (`ComponentIds`) ----------------------------------------------------
 
@@ -140,15 +159,14 @@ def _path_id(text: str) -> str:
     return text if id_forms.is_path(text) else f"./{text}"
 
 
-def _importable(kind: Kind, cls: type[Any]) -> str | None:
-    """Give the id by which the engine finds a class again; None where it would not."""
-    module, name = cls.__module__, cls.__qualname__
-    target = f"{module}:{name}"
-    for known, entry in BUILTINS[kind].items():
-        if entry.target == target:
-            return known
-    is_there = getattr(sys.modules.get(module), name, None) is cls
-    return target if is_there and id_forms.is_module_class(target) else None
+def _known(kind: Kind, cls: type[Any]) -> str | None:
+    """Give the id of a built-in; None for others."""
+    target = f"{cls.__module__}:{cls.__qualname__}"
+    return next((name for name, each in BUILTINS[kind].items() if each.target == target), None)
+
+
+def _is_importable(cls: type[Any]) -> bool:
+    return getattr(sys.modules.get(cls.__module__), cls.__qualname__, None) is cls
 
 
 def _params(instance: Any, name: str, where: Where) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from steelyard.config.resolve import (
 from steelyard.config.source import FieldPath, Node
 from steelyard.sdk.builders import Model, Orchestration, Request, shown_id
 from steelyard.sdk.faults import UnusableArgument
-from steelyard.sdk.lending import Lending, Lent
+from steelyard.sdk.lending import Lending
 from steelyard.sdk.options import overrides_of
 
 _KINDS: Final = (Kind.BENCHMARK, Kind.HARNESS, Kind.ENVIRONMENT)
@@ -33,7 +33,7 @@ class Asked:
     """A resolved orchestration and the objects that it names."""
 
     resolution: Resolution
-    lent: Lent
+    lending: Lending
 
 
 def resolved_run(
@@ -70,9 +70,10 @@ def resolved_run(
             overrides=overrides,
             components=lending,
             finds_files=options.get("use_config_files", True),
-        )
+        ),
+        lending,
     )
-    return Asked(resolution, lending.lent)
+    return Asked(resolution, lending)
 
 
 def resolved_launch(source: object, options: Mapping[str, Any]) -> Asked:
@@ -90,19 +91,20 @@ def resolved_launch(source: object, options: Mapping[str, Any]) -> Asked:
             overrides=overrides_of(options),
             components=lending,
             finds_files=options.get("use_config_files", True),
-        )
+        ),
+        lending,
     )
-    return Asked(resolution, lending.lent)
+    return Asked(resolution, lending)
 
 
-def _whole(resolve: Callable[[], Resolution]) -> Resolution:
+def _whole(resolve: Callable[[], Resolution], lending: Lending) -> Resolution:
     """Resolve settings; where they are wrong, say in the same error what a plan finds wrong."""
     try:
         return resolve()
     except InvalidSettings as error:
         from steelyard.engine.every_problem import with_plan_problems
 
-        found = with_plan_problems(error)
+        found = with_plan_problems(error, lending.maker)
     # Outside of the handler: a traceback that shows the first error too says everything twice.
     raise found
 
@@ -125,11 +127,18 @@ def _source(source: object, lending: Lending) -> Path | Node:
     document = dict(source)
     requests = document.get("requests")
     if isinstance(requests, Sequence) and not isinstance(requests, str | bytes):
+        for kind in _KINDS:
+            for request in requests:
+                lending.reserve(kind, _part(request, kind.value))
         document["requests"] = [
             _request(request, ("requests", index), lending)
             for index, request in enumerate(requests)
         ]
     return read_data(document, layer=ORCHESTRATION)
+
+
+def _part(request: object, name: str) -> object:
+    return request.get(name) if isinstance(request, Mapping) else getattr(request, name, None)
 
 
 def _request(request: object, path: FieldPath, lending: Lending) -> object:
