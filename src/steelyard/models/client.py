@@ -127,8 +127,15 @@ class Endpoint:
             self.pricing.cost_usd(counts),
         )
 
-    async def call(self, request: ModelRequest, timer: AgentTimer) -> Made[Reading]:
+    async def call(
+        self, request: ModelRequest, timer: AgentTimer, on_cut: Callable[[], None]
+    ) -> Made[Reading]:
         """Make one call, request retries included; how it ended is in what is returned.
+
+        Args:
+            request: what is asked.
+            timer: the attempt's.
+            on_cut: told where the call is cancelled with a try under way, which may cost money.
 
         Raises:
             AttemptFault: CONFIGURATION, or the endpoint rejects every call.
@@ -143,10 +150,10 @@ class Endpoint:
                 IssueCode.CONFIGURATION, f"model params cannot be sent: {error}", request_fault=True
             ) from error
         return await self.calls.make(
-            lambda: self._send(path, body), body_bytes=len(body), timer=timer
+            lambda: self._send(path, body, on_cut), body_bytes=len(body), timer=timer
         )
 
-    async def _send(self, path: str, body: bytes) -> Reading | Failure:
+    async def _send(self, path: str, body: bytes, on_cut: Callable[[], None]) -> Reading | Failure:
         settings = self.settings
         target = self.target(path)
         headers = [*settings.headers, (b"content-length", str(len(body)).encode("ascii"))]
@@ -157,6 +164,9 @@ class Endpoint:
                 )
         except (TimeoutError, ConnectionFailed, TooLarge) as error:
             return no_answer(error, settings.request_timeout_s)
+        except asyncio.CancelledError:
+            on_cut()
+            raise
         if not 200 <= answer.status <= 299:
             return refused(answer, target, self.redact)
         return read_whole(answer, settings.protocol.read, self.redact)
@@ -213,7 +223,7 @@ class AttemptClient:
         """
         if self._allowance is not None:
             self._allowance.check()
-        made = await self._endpoint.call(request, self._timer)
+        made = await self._endpoint.call(request, self._timer, self._cut)
         reading = made.outcome
         if isinstance(reading, Failure):
             if reading.verdict.code in PAID_FAILURES:
@@ -233,6 +243,9 @@ class AttemptClient:
             retries=made.retries,
             reasoning=reading.reasoning,
         )
+
+    def _cut(self) -> None:
+        self._settle(self._endpoint.usage_of(None))
 
     def _settle(self, usage: Usage) -> None:
         self._usage += usage

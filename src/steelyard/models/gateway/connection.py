@@ -199,6 +199,8 @@ class Connection(asyncio.Protocol):
         if self._is_lost:
             return
         headers = [*reply.headers, (b"content-length", str(len(reply.body)).encode("ascii"))]
+        if self._is_refusing:
+            headers.append((b"connection", b"close"))
         data = self._h11.send(h11.Response(status_code=reply.status, headers=headers)) or b""
         if not self._is_head:
             data += self._h11.send(h11.Data(data=reply.body)) or b""
@@ -305,10 +307,11 @@ class Connection(asyncio.Protocol):
             self.reply(Reply(500, SERVER_ERROR))
         elif self._h11.our_state is h11.SEND_BODY:
             self.abort()
-        elif self._ahead_bytes:
+        else:
+            if self._ahead_bytes > MAX_AHEAD_BYTES:
+                self._transport.resume_reading()
             self._ahead_bytes = 0
-            self._transport.resume_reading()
-            self._read()
+            self._read()  # what was sent ahead
 
     def _let_go(self) -> None:
         if self._work is not None:

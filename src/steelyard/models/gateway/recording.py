@@ -82,7 +82,8 @@ class CallEnd:
     protocol: str
     reading: Reading | None
     usage: Usage | None
-    latency_s: float
+    duration_s: float
+    """Waits and retries included."""
     retries: int = 0
     fault: str | None = None
     """The issue code of what went wrong."""
@@ -112,6 +113,13 @@ class Recorder:
 
     def asked(self, protocol: str, data: Any) -> tuple[list[Step], int]:
         """Give the steps that a request adds, and the key of its conversation."""
+        try:
+            return self._asked(protocol, data)
+        except RecursionError:
+            # Whoever nests so deeply may do so; what the endpoint says to it is on record.
+            return [Step("system", "[nested too deeply to be recorded]")], 0
+
+    def _asked(self, protocol: str, data: Any) -> tuple[list[Step], int]:
         found = conversation(protocol, data)
         steps = []
         if found.system and not _seen(self._systems, hash(found.system)):
@@ -129,7 +137,7 @@ class Recorder:
         reading = end.reading
         extra: dict[str, Any] = {
             "protocol": end.protocol,
-            "latency_s": round(end.latency_s, 4),
+            "duration_s": round(end.duration_s, 4),
         }
         if end.is_stream:
             extra["stream"] = True

@@ -79,13 +79,12 @@ def route_of(head: Head) -> Route | None:
     return None
 
 
-def token_of(head: Head) -> str | None:
-    """Give the token that a request shows."""
-    given = head.get(b"authorization")
-    if given is not None and given[:7].lower() == b"bearer ":
-        return given[7:].strip().decode("latin-1")
-    key = head.get(b"x-api-key")
-    return None if key is None else key.strip().decode("latin-1")
+def tokens_of(head: Head) -> list[str]:
+    """Give what a request shows as its token; some clients fill both headers, one with junk."""
+    given = head.get(b"authorization") or b""
+    shown = [given[7:]] if given[:7].lower() == b"bearer " else []
+    shown += [value for name, value in head.headers if name == b"x-api-key"]
+    return [value.strip().decode("latin-1") for value in shown]
 
 
 def stranger(head: Head, *, is_tcp: bool) -> Reply | None:

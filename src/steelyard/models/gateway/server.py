@@ -30,7 +30,7 @@ from steelyard.models.gateway.routes import (
     local_reply,
     route_of,
     stranger,
-    token_of,
+    tokens_of,
 )
 from steelyard.models.gateway.tickets import Ticket, Tickets
 
@@ -99,10 +99,10 @@ class Gateway:
             listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
             try:
                 listener.bind(path)
-                await made.serve(listener)
             except OSError:
                 listener.close()
                 raise
+            await made.serve(listener)
             # The folder keeps others out; bound into a sandbox, the socket alone is seen, perhaps
             # by another user id.
             (folder / "s").chmod(0o666)
@@ -130,12 +130,12 @@ class Gateway:
         is_tcp = listener.family != socket.AF_UNIX
         factory = self._factory(is_tcp=is_tcp, open_connections=connections)
         loop = asyncio.get_running_loop()
-        if is_tcp:
-            server: asyncio.Server = await loop.create_server(
-                factory, sock=listener, backlog=BACKLOG
-            )
-        else:
-            server = await loop.create_unix_server(factory, sock=listener, backlog=BACKLOG)
+        make = loop.create_server if is_tcp else loop.create_unix_server
+        try:
+            server: asyncio.Server = await make(factory, sock=listener, backlog=BACKLOG)
+        except BaseException:
+            listener.close()
+            raise
 
         def end() -> None:
             server.close()
@@ -221,7 +221,7 @@ class Gateway:
         protocol = "openai-chat" if route is None else route.protocol
         if route is not None and route.kind is Kind.ROOT:
             return local_reply(route, self._endpoint.settings.model_id)
-        ticket = self._tickets.find(token_of(head))
+        ticket = self._tickets.find(tokens_of(head))
         if ticket is None:
             return error_reply(protocol, 401, "the token is not that of an attempt under way")
         if route is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hmac
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from hashlib import blake2b
 from typing import Final
 
@@ -142,15 +142,14 @@ class Tickets:
         """Make it invalid; no matter if it is already."""
         self._by_digest.pop(self._digest(ticket.token), None)
 
-    def find(self, token: str | None) -> Ticket | None:
-        """Give the ticket of a token, None where there is none."""
-        if token is None:
-            return None
-        found = self._by_digest.get(self._digest(token))
-        given = token.encode("utf-8", "replace")
-        if found is None or not hmac.compare_digest(found.token.encode("ascii"), given):
-            return None
-        return found
+    def find(self, tokens: Iterable[str]) -> Ticket | None:
+        """Give the ticket of the first token that has one."""
+        for token in tokens:
+            found = self._by_digest.get(self._digest(token))
+            given = token.encode("utf-8", "replace")
+            if found is not None and hmac.compare_digest(found.token.encode("ascii"), given):
+                return found
+        return None
 
     def all(self) -> list[Ticket]:
         """Give every valid ticket."""
