@@ -16,7 +16,7 @@ class Emulator:
         self.rows = [""] * height
         self.row = self.column = 0
         self.scrolled: list[str] = []
-        self.has_cursor = True
+        self.has_cursor = self.wraps = True
 
     def feed(self, text: str) -> None:
         at = 0
@@ -42,10 +42,14 @@ class Emulator:
             self.row += 1
 
     def _print(self, text: str) -> None:
-        line = self.rows[self.row].ljust(self.column)
-        assert self.column + len(text) <= self.width, "a line that would wrap"
-        self.rows[self.row] = line[: self.column] + text + line[self.column + len(text) :]
-        self.column += len(text)
+        for char in text:
+            if self.column == self.width:
+                assert self.wraps, "a line of the view is too wide"
+                self._newline()
+                self.column = 0
+            line = self.rows[self.row].ljust(self.column)
+            self.rows[self.row] = line[: self.column] + char + line[self.column + 1 :]
+            self.column += 1
 
     def _control(self, arguments: str, final: str) -> None:
         match final:
@@ -61,6 +65,8 @@ class Emulator:
             case "h" | "l":
                 if arguments == "?25":
                     self.has_cursor = final == "h"
+                elif arguments == "?7":
+                    self.wraps = final == "h"
             case "m":
                 pass
             case _:

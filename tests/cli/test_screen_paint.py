@@ -11,13 +11,19 @@ from tests.cli.terminal import Emulator
 
 WIDTH, HEIGHT = 20, 8
 WORDS = st.text(alphabet="abcXYZ 0123", max_size=WIDTH - 1)
+TEXTS = st.text(alphabet="abcXYZ0123", max_size=3 * WIDTH)
+"""What is said wraps where it is too wide; it is never cut."""
 FRAMES = st.lists(
-    st.tuples(st.lists(WORDS, max_size=HEIGHT - 1), st.lists(WORDS, max_size=3)), max_size=8
+    st.tuples(st.lists(WORDS, max_size=HEIGHT - 1), st.lists(TEXTS, max_size=3)), max_size=8
 )
 
 
 def line(text: str) -> Line:
     return (Span(text, "bar"),)
+
+
+def wrapped(text: str) -> list[str]:
+    return [text[at : at + WIDTH] for at in range(0, len(text), WIDTH)] or [""]
 
 
 def bare(text: str) -> str:
@@ -34,7 +40,7 @@ def test_the_terminal_shows_the_lines_and_keeps_what_was_said(
     said = ["before"] * before
     for shown, above in frames:
         terminal.feed(painter.frame([line(text) for text in shown], WIDTH, above))
-        said += above
+        said += [row for text in above for row in wrapped(text)]
         everything = [bare(row) for row in (*terminal.scrolled, *terminal.rows)]
         wanted = [bare(text) for text in (*said, *shown)]
         assert everything[: len(wanted)] == wanted

@@ -304,7 +304,7 @@ def _slowest(going: Sequence[RequestView]) -> list[Line]:
     if not found:
         return []
     names_them = len(going) > 1
-    lines: list[Line] = [(Span("running longest", "dim"),)]
+    lines: list[Line] = [(Span("running longest, in phase", "dim"),)]
     for one, request in found[:_SLOWEST]:
         name = f"{request.progress.name} " if names_them else ""
         lines.append((Span(f"  {duration(one.age_s):>6}  "), *_where(one, name)))
@@ -312,7 +312,7 @@ def _slowest(going: Sequence[RequestView]) -> list[Line]:
 
 
 def _where(one: Underway, name: str) -> Iterator[Span]:
-    yield Span(f"{printable.one_line(one.phase)} {duration(one.phase_s)}  ", "warn")
+    yield Span(f"{printable.one_line(one.phase):<8} {duration(one.phase_s):>6}  ", "warn")
     yield Span(printable.one_line(f"{name}{one.task_id} #{one.attempt}"))
 
 

@@ -26,9 +26,12 @@ _COLOURS: Final[Mapping[str, str]] = MappingProxyType(
     }
 )
 
-_BEGIN: Final = "\x1b[?2026h\x1b[?7l"
-"""All at once, and no line wraps whatever a terminal makes of a character's width."""
-_END: Final = "\x1b[?7h\x1b[?2026l"
+_BEGIN: Final = "\x1b[?2026h"
+"""What follows is shown all at once."""
+_END: Final = "\x1b[?2026l"
+_NO_WRAP: Final = "\x1b[?7l"
+"""No line wraps, whatever a terminal makes of a character's width."""
+_WRAP: Final = "\x1b[?7h"
 HIDE_CURSOR: Final = "\x1b[?25l"
 SHOW_CURSOR: Final = "\x1b[?25h"
 _ERASE_LINE: Final = "\x1b[K"
@@ -100,7 +103,7 @@ class Painter:
         if row != last or sent:
             sent += [_move(row, last), "\r"]
         self._shown = wanted
-        return "".join(sent)
+        return f"{_NO_WRAP}{''.join(sent)}{_WRAP}" if sent else ""
 
     def _painted(self, line: Line) -> str:
         if not self._colours:
