@@ -39,6 +39,7 @@ from steelyard.benchmarks.pack.validators.contract import (
     Verdict,
     Work,
     rendered,
+    value_of,
 )
 from steelyard.benchmarks.pack.validators.making import Making, PackPath
 from steelyard.benchmarks.pack.validators.structured import JsonOfPack, json_of_pack
@@ -295,8 +296,12 @@ class FileTree(FileValidator):
         return None
 
     def _listed(self, fields: Mapping[str, Any]) -> list[str]:
+        """Give the paths of a listing; an empty one is of an empty folder."""
+        names: list[Any] = [value_of(template, fields) for template in self._listing]
+        if len(names) == 1 and isinstance(names[0], list | tuple):
+            names = list(names[0])
         try:
-            return ["/".join(paths.relative_parts(one)) for one in texts_of(self._listing, fields)]
+            return ["/".join(paths.relative_parts(str(name))) for name in names]
         except paths.PathProblem as error:
             raise AttemptFault(IssueCode.TASK_INVALID, str(error)) from error
 
