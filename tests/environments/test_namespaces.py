@@ -6,19 +6,21 @@ import asyncio
 import os
 import subprocess
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from steelyard.environments import namespaces
+from tests.environments.people import NOBODY, run_python
 
 pytestmark = pytest.mark.integration
 
 
-def unshared() -> subprocess.Popen[bytes]:
+def unshared(prefix: Sequence[str] = ()) -> subprocess.Popen[bytes]:
     """Start a shell in a user and network namespace of its own, whose loopback is down."""
     child = subprocess.Popen(
-        ["unshare", "-Urn", "sh", "-c", "echo ready; read go"],
+        [*prefix, "unshare", "-Urn", "sh", "-c", "echo ready; read go"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
     )
@@ -38,19 +40,15 @@ def test_both_ways_listen_inside_while_the_loopback_is_down(way: str) -> None:
     child = unshared()
     before, threads = own_namespace(), threading.active_count()
     try:
-        fd = os.open(f"/proc/{child.pid}/ns/net", os.O_RDONLY)
-        try:
-            with getattr(namespaces, way)(fd, 8377) as listener:
-                assert listener.getsockname() == ("127.0.0.1", 8377)
-                inside = subprocess.run(
-                    ["nsenter", "-t", str(child.pid), "-U", "-n", "--preserve-credentials",
-                     "cat", "/proc/net/tcp"],
-                    capture_output=True, text=True, check=True,
-                )  # fmt: skip
-                assert "0100007F:20B9" in inside.stdout
-                assert "0100007F:20B9" not in _listening_here()
-        finally:
-            os.close(fd)
+        with getattr(namespaces, way)(child.pid, 8377) as listener:
+            assert listener.getsockname() == ("127.0.0.1", 8377)
+            inside = subprocess.run(
+                ["nsenter", "-t", str(child.pid), "-U", "-n", "--preserve-credentials",
+                 "cat", "/proc/net/tcp"],
+                capture_output=True, text=True, check=True,
+            )  # fmt: skip
+            assert "0100007F:20B9" in inside.stdout
+            assert "0100007F:20B9" not in _listening_here()
     finally:
         child.communicate(b"go\n")
     assert own_namespace() == before
@@ -59,6 +57,30 @@ def test_both_ways_listen_inside_while_the_loopback_is_down(way: str) -> None:
 
 def _listening_here() -> str:
     return Path("/proc/thread-self/net/tcp").read_text()
+
+
+WITHOUT_CAPABILITIES = """
+import sys
+from steelyard.environments import namespaces
+with namespaces._listen_inside(int(sys.argv[1]), 8377) as listener:
+    print(listener.getsockname()[1])
+"""
+
+
+def test_root_without_the_capability_becomes_the_sandboxs_owner() -> None:
+    """As in a container; for an ordinary user the first way is the only one."""
+    is_root = os.geteuid() == 0
+    owner = [f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "--inh-caps=-all"]
+    weak = ["--bounding-set=-sys_admin,-sys_ptrace", "--inh-caps=-all"]
+    child = unshared(["setpriv", *owner, "--"] if is_root else [])
+    try:
+        told = run_python(
+            ["-c", WITHOUT_CAPABILITIES, str(child.pid)],
+            prefix=["setpriv", *weak, "--"] if is_root else [],
+        )
+        assert told.stdout.split() == ["8377"], told.stderr
+    finally:
+        child.communicate(b"go\n")
 
 
 def test_a_port_that_is_taken_is_said() -> None:

@@ -6,13 +6,15 @@ in, bind, and come back with the descriptor. Nothing of ours runs inside.
 
 Root goes in with a thread that ends afterwards: a namespace is a thread's own. An ordinary user
 must enter the user namespace that owns the network first, which only a process with one thread
-may do: a small program does it, and sends the descriptor back.
+may do: a small program does it, and sends the descriptor back. Where root lacks the capability,
+as in most containers, that program becomes the user who owns the sandbox first.
 """
 
 from __future__ import annotations
 
 import asyncio
 import ctypes
+import errno
 import os
 import signal
 import socket
@@ -22,6 +24,7 @@ from contextlib import suppress
 from functools import cache
 from typing import Any, Final
 
+from steelyard.environments.bubblewrap import DROP_TO_ID
 from steelyard.environments.spawn import spawn
 
 HELPER_WAIT_S: Final = 10.0
@@ -34,23 +37,35 @@ HELPER: Final = """
 import ctypes, fcntl, os, socket, sys
 libc = ctypes.CDLL(None, use_errno=True)
 channel = socket.socket(fileno=3)
+pid, port, backlog, owner_id = map(int, sys.argv[1:])
 def enter(fd, kind):
     if libc.setns(fd, kind):
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))
-try:
-    owner = fcntl.ioctl(4, 0xB701)  # NS_GET_USERNS
+def go_in():
+    network = os.open(f"/proc/{pid}/ns/net", os.O_RDONLY)
+    owner = fcntl.ioctl(network, 0xB701)  # NS_GET_USERNS
     enter(owner, 0x10000000)
-    enter(4, 0x40000000)
+    enter(network, 0x40000000)
+try:
+    try:
+        go_in()
+    except PermissionError:
+        if os.geteuid() != 0:
+            raise
+        os.setgroups([])
+        os.setresgid(owner_id, owner_id, owner_id)
+        os.setresuid(owner_id, owner_id, owner_id)
+        go_in()
     listener = socket.socket()
     listener.setsockopt(socket.IPPROTO_IP, 15, 1)
-    listener.bind(("127.0.0.1", int(sys.argv[1])))
-    listener.listen(int(sys.argv[2]))
+    listener.bind(("127.0.0.1", port))
+    listener.listen(backlog)
     socket.send_fds(channel, [b"0"], [listener.fileno()])
 except OSError as error:
     channel.send(str(error.errno or 5).encode())
 """
-"""Run as `python -I -S -c`: 3 is the channel back, 4 the network namespace."""
+"""Run as `python -I -S -c PROGRAM PID PORT BACKLOG OWNER`; 3 is the channel back."""
 
 
 async def listen_inside(pid: int, port: int) -> socket.socket:
@@ -78,19 +93,16 @@ async def listen_inside(pid: int, port: int) -> socket.socket:
 
 def _listen_inside(pid: int, port: int) -> socket.socket:
     """Do the same, blocking."""
-    namespace = os.open(f"/proc/{pid}/ns/net", os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        if os.geteuid() == 0:
-            with suppress(PermissionError):  # root of a container may lack the capability
-                return _by_thread(namespace, port)
-        return _by_helper(namespace, port)
-    finally:
-        os.close(namespace)
+    if os.geteuid() == 0:
+        with suppress(PermissionError):  # root of a container may lack the capability
+            return _by_thread(pid, port)
+    return _by_helper(pid, port)
 
 
-def _by_thread(namespace: int, port: int) -> socket.socket:
+def _by_thread(pid: int, port: int) -> socket.socket:
     made: list[socket.socket] = []
     failed: list[OSError] = []
+    namespace = os.open(f"/proc/{pid}/ns/net", os.O_RDONLY | os.O_CLOEXEC)
 
     def enter() -> None:
         try:
@@ -103,8 +115,11 @@ def _by_thread(namespace: int, port: int) -> socket.socket:
 
     # Of its own, not of a pool: nothing else may ever run in that namespace.
     thread = threading.Thread(target=enter, name="steelyard-namespace", daemon=True)
-    thread.start()
-    thread.join()
+    try:
+        thread.start()
+        thread.join()
+    finally:
+        os.close(namespace)
     if failed:
         raise failed[0]
     return made[0]
@@ -123,18 +138,19 @@ def _listener(port: int) -> socket.socket:
     return listener
 
 
-def _by_helper(namespace: int, port: int) -> socket.socket:
+def _by_helper(pid: int, port: int) -> socket.socket:
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
     with ours:
         with theirs:
             null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
             try:
-                pid = spawn(
+                numbers = map(str, (pid, port, BACKLOG, DROP_TO_ID))
+                helper = spawn(
                     sys.executable,
-                    [sys.executable, "-I", "-S", "-c", HELPER, str(port), str(BACKLOG)],
+                    [sys.executable, "-I", "-S", "-c", HELPER, *numbers],
                     {},
                     "/",
-                    [null, null, null, theirs.fileno(), namespace],
+                    [null, null, null, theirs.fileno()],
                 )
             finally:
                 os.close(null)
@@ -142,9 +158,9 @@ def _by_helper(namespace: int, port: int) -> socket.socket:
             return _received(ours)
         finally:
             with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+                os.kill(helper, signal.SIGKILL)
             with suppress(ChildProcessError):  # whoever started us ignores SIGCHLD
-                os.waitpid(pid, 0)
+                os.waitpid(helper, 0)
 
 
 def _received(channel: socket.socket) -> socket.socket:
@@ -154,7 +170,8 @@ def _received(channel: socket.socket) -> socket.socket:
         return socket.socket(fileno=descriptors[0])
     number = int(said) if said.isdigit() else 0
     reason = os.strerror(number) if number else "the helper ended without a word"
-    raise OSError(number or 5, f"its network namespace cannot be entered: {reason}")
+    said_text = f"its network namespace cannot be entered: {reason}"
+    raise OSError(number or errno.EIO, said_text)
 
 
 @cache
