@@ -46,7 +46,12 @@ class Check:
             AssertionError: the contract is broken; the message says what was seen.
             TimeoutError: the check did not end within `CHECK_WAIT_S`.
         """
-        asyncio.run(self._within_time())
+        try:
+            asyncio.run(self._within_time())
+        except AssertionError as error:
+            if not error.args:  # pytest rewrites asserts of tests alone
+                error.args = (f"broken: {self.clause}",)
+            raise
 
     async def _within_time(self) -> None:
         async with asyncio.timeout(CHECK_WAIT_S):
