@@ -15,9 +15,8 @@ from steelyard.cli.output import note, print_json, print_table, say
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from steelyard.benchmarks.pack.benchmark import PackBenchmark
+    from steelyard.benchmarks.pack.benchmark import JudgeParams, PackBenchmark
     from steelyard.benchmarks.pack.check import PackReport
-    from steelyard.benchmarks.pack.judging.settings import JudgeParams
     from steelyard.components.benchmark import Task
     from steelyard.config.secrets import SecretStore
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from pydantic import ValidationError
 
-from steelyard.benchmarks.pack.judging.settings import JudgeParams
+from steelyard.benchmarks.pack.benchmark import JudgeParams
 from steelyard.config.envrefs import expand
 from steelyard.config.errors import BadInput, Problem
 from steelyard.config.json_source import read_json

@@ -16,9 +16,11 @@ from steelyard.benchmarks.pack.case_checks import case_problems, load_cases
 from steelyard.benchmarks.pack.digest import DIGEST_CHARS, folder_digest
 from steelyard.benchmarks.pack.judging.settings import (
     Judge,
-    JudgeParams,
     judge_identity,
     judge_of,
+)
+from steelyard.benchmarks.pack.judging.settings import (
+    JudgeParams as JudgeParams,
 )
 from steelyard.benchmarks.pack.load import CASES_FOLDER, Pack, read_pack
 from steelyard.benchmarks.pack.matching import last_group
