@@ -14,7 +14,7 @@ from typing import Final
 CATALOG: Final[Mapping[str, str]] = MappingProxyType(
     {
         "code-review": "find the one defect in a diff or snippet: 9 languages, some clean",
-        "contract-facts": "short exact answers from long documents whose later parts override",
+        "paper-trail": "one fact from papers whose later pages correct the earlier ones",
         "desk-work": "jobs with files and a shell: mend, merge, reconcile, script; hidden checks",
     }
 )

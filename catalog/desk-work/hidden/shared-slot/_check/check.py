@@ -1,4 +1,4 @@
-"""All three work from 12:00 to 15:00 UTC; the first 90 minutes without any busy are on Wednesday."""
+"""All three work from 12:00 to 15:00 UTC; the first 90 free minutes are on Wednesday."""
 
 import sys
 
