@@ -173,7 +173,7 @@ class Live:
         if self._loop is loop:
             return
         self._loop = loop
-        with suppress(ValueError, RuntimeError, NotImplementedError):  # not the main thread
+        with suppress(ValueError, RuntimeError):  # not the main thread
             loop.add_signal_handler(signal.SIGWINCH, self._show)
             if signal.getsignal(signal.SIGTSTP) is not signal.SIG_IGN:
                 loop.add_signal_handler(signal.SIGTSTP, self._suspend)

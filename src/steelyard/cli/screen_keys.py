@@ -78,7 +78,7 @@ class Keyboard:
             with terminal_stops_ignored():
                 termios.tcsetattr(self._fd, termios.TCSANOW, modes)
             loop.add_reader(self._fd, self._read)
-        except (termios.error, OSError, NotImplementedError):
+        except (termios.error, OSError):
             self._is_gone = True
             return
         self._loop = loop
