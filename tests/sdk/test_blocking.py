@@ -132,3 +132,47 @@ def test_a_deadline_of_the_caller_s_loop_is_kept() -> None:
     with pytest.raises(asyncio.TimeoutError):
         asyncio.run(work())
     assert time.monotonic() - began < 20
+
+
+STUBBORN = """
+import asyncio
+import steelyard as sy
+from tests.sdk.parts import Say, Sums
+
+class Stubborn(Say):
+    api = 1
+    id = "stubborn"
+
+    async def run(self, context):
+        print("ready", flush=True)
+        try:
+            await asyncio.sleep(60)
+        finally:
+            print("cleaning", flush=True)
+            await asyncio.sleep(60)
+
+sy.run({"id": Sums, "tasks": 1}, Stubborn(Stubborn.Params()))
+"""
+
+
+@pytest.mark.integration
+def test_a_second_interrupt_gives_up_the_clean_up(own_folder: Path) -> None:
+    (own_folder / "script.py").write_text(STUBBORN)
+    root = Path(__file__).parents[2]
+    process = subprocess.Popen(
+        [sys.executable, "script.py"],
+        env={"PATH": "", "PYTHONPATH": str(root), "HOME": str(own_folder)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    for line in ("ready\n", "cleaning\n"):
+        assert process.stdout.readline() == line
+        process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=20)  # the grace alone would be 30 s
+    assert err.splitlines()[-1].startswith("KeyboardInterrupt")
+    assert process.returncode == -signal.SIGINT
+    run = sy.load_run(own_folder / "results" / "none_Sums_Stubborn")
+    assert run.outcome is sy.RunOutcome.CANCELLED
+    assert run.counts[sy.Outcome.CANCELLED] == 1

@@ -171,3 +171,26 @@ def test_progress_is_shown_only_when_asked(capfd: pytest.CaptureFixture[str]) ->
     assert out == ""
     assert "none_Sums_Say" in err
     assert any(isinstance(event, sy.RunFinished) for event in events)
+
+
+def test_every_recorded_attempt_is_told_once_however_it_ends() -> None:
+    events: list[sy.Event] = []
+
+    async def cut_short() -> None:
+        harness = Say(Say.Params(text="1", sleep_s=0.05))
+        benchmark = Sums(Sums.Params(tasks=40))
+        launch = sy.arun(benchmark, harness, task_concurrency=4, run_id="x", on_event=events.append)
+        await asyncio.wait_for(launch, 0.4)
+
+    with pytest.raises(TimeoutError):
+        asyncio.run(cut_short())
+    run = sy.load_run("results/none_Sums_Say/x")
+    told = Counter(
+        (event.task_id, event.attempt, event.outcome)
+        for event in events
+        if isinstance(event, sy.AttemptFinished)
+    )
+    kept = Counter((record.task_id, record.attempt, record.outcome) for record in run.attempts())
+    assert told == kept
+    assert set(told.values()) == {1}
+    assert sy.Outcome.CANCELLED in {outcome for _, _, outcome in told}
