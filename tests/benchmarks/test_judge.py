@@ -23,7 +23,7 @@ from tests.benchmarks.judging import (
     judged_pack,
     says,
 )
-from tests.benchmarks.scoring import problems_of, write_pack
+from tests.benchmarks.scoring import opened, problems_of, write_pack
 
 ASSERTION = "type: judge, assertion: 'It says {{ answer }}.'"
 RUBRIC = "type: judge, rubric: 'How good is it?'"
@@ -333,6 +333,17 @@ def test_a_trajectory_can_be_judged(tmp_path: Path) -> None:
     user = seen(tmp_path, f"{ASSERTION}, on: trajectory", steps=steps)[1]
     assert "begin: trajectory]\n[1] agent\nI think.\n" in user
     assert "the prompt" not in user
+
+
+def test_a_slow_judge_is_not_cut_off_by_what_programs_are_given(tmp_path: Path) -> None:
+    command = "type: command, run: [ls], timeout_seconds: 5"
+    for validators, limit in (
+        (f"{{{command}}}", 125.0),
+        (f"{{{command}}}, {{{ASSERTION}}}", None),
+    ):
+        benchmark = opened(write_pack(tmp_path, f"[{validators}]", more="prompt: a"))
+        shown = benchmark.task_input(benchmark.load_tasks()[0], attempt=1, seed=0)
+        assert shown.limits.evaluation_seconds == limit
 
 
 # -- packs that cannot be meant ----------------------------------------------------------------

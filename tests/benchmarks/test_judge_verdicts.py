@@ -226,6 +226,15 @@ def test_what_is_asked_again_quotes_little_and_never_nothing() -> None:
     assert asked_again(" \n", "it is empty")[0].content == "(no text)"
 
 
+def test_what_cannot_be_written_or_sent_is_replaced() -> None:
+    said = read_verdict(
+        '{"code": "c0de", "reason": "a \\ud800 b", "verdict": true}', ASSERTION, "c0de"
+    )
+    assert said.reason == "a ? b"
+    assert shortened("a \udfff b") == "a ? b"
+    assert "?" in shortened("\udfff" * 200, 100)
+
+
 def test_a_long_text_loses_its_middle_and_says_so() -> None:
     text = shortened("a" * 50 + "b" * 900 + "c" * 50, 100)
     assert text.startswith("a" * 50)

@@ -91,12 +91,16 @@ def asked_again(reply: str, fault: str) -> tuple[Message, Message]:
 
 
 def shortened(text: str, limit: int = MAX_SHOWN_CHARS) -> str:
-    """Cut the middle out of a text that is longer than `limit` characters, and say so there."""
+    """Cut the middle out of a text that is longer than `limit` characters, and say so there.
+
+    What cannot be sent, lone surrogates, becomes `?`.
+    """
     if len(text) <= limit:
-        return text
+        return text.encode("utf-8", "replace").decode("utf-8")
     head, tail = limit // 2, limit - limit // 2
     left_out = len(text) - limit
-    return f"{text[:head]}\n[… {left_out} characters are left out here …]\n{text[-tail:]}"
+    kept = f"{text[:head]}\n[… {left_out} characters are left out here …]\n{text[-tail:]}"
+    return kept.encode("utf-8", "replace").decode("utf-8")
 
 
 def _rule(question: Question) -> str:

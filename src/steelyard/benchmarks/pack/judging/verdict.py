@@ -45,11 +45,13 @@ def read_verdict(reply: str, form: Form, code: str) -> Said:
     reason = data["reason"]
     if not isinstance(reason, str) or not reason.strip():
         raise NotAVerdict("the reason is empty, or not a text")
+    # A lone surrogate, as `"\\ud800"` makes one, can be written into no record.
+    reason = reason.strip().encode("utf-8", "replace").decode("utf-8")
     grades = data[grade_field]
     if not form.criteria:
         position = _position(grades, form, grade_field)
-        return Said(grades, reason.strip(), form.scale.value(grades), position)
-    return _by_criteria(grades, form, reason.strip())
+        return Said(grades, reason, form.scale.value(grades), position)
+    return _by_criteria(grades, form, reason)
 
 
 def _by_criteria(grades: Any, form: Form, reason: str) -> Said:
