@@ -15,8 +15,9 @@ from steelyard.components.steps import Step, ToolResult
 
 Item = Any
 """One entry of `messages` or `input`, as the agent wrote it."""
-ASSISTANT_TYPES: Final = frozenset({"function_call", "reasoning", "item_reference"})
-IMAGE_TYPES: Final = frozenset({"image", "image_url", "input_image"})
+MEDIA_TYPES: Final = frozenset(
+    {"image", "image_url", "input_image", "document", "file", "input_file", "audio", "input_audio"}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +64,7 @@ def _role(item: Item) -> str:
     kind = item.get("type")
     if isinstance(kind, str) and kind.endswith("_output"):
         return "tool"
-    return "assistant" if kind in ASSISTANT_TYPES or isinstance(kind, str) else "user"
+    return "assistant" if isinstance(kind, str) else "user"
 
 
 def is_assistants(item: Item) -> bool:
@@ -111,12 +112,12 @@ def _part_text(part: Any) -> str:
         return part
     if not isinstance(part, dict):
         return _short(part)
-    kind = part.get("type")
+    kind = str(part.get("type"))
     for name in ("text", "refusal", "thinking"):
         if isinstance(part.get(name), str):
             return str(part[name])
-    if kind in IMAGE_TYPES or kind in ("document", "input_file", "file", "input_audio", "audio"):
-        return _media_note(str(kind), part)
+    if kind in MEDIA_TYPES:
+        return _media_note(kind, part)
     if kind in ("redacted_thinking", "reasoning"):
         return ""
     if "content" in part:
