@@ -370,6 +370,30 @@ def test_text_validators_read_the_trajectory(
     assert benchmark.task_input(task, attempt=1, seed=0).scores_steps
 
 
+@pytest.mark.parametrize(
+    ("validator", "reads"),
+    [
+        ("type: exact, expected: a", False),
+        ("type: exact, expected: a, on: trajectory", True),
+        ("type: judge, assertion: a, on: trajectory", True),
+        ("type: judge, assertion: a", False),
+        ("type: tool_calls, max: 3", True),
+        ("type: python, run: 'f.py:three'", False),
+        ("type: python, run: 'f.py:four'", True),
+        ("type: python, run: 'f.py:every'", True),
+    ],
+)
+def test_what_looks_at_the_trajectory_is_known(tmp_path: Path, validator: str, reads: bool) -> None:
+    tmp_path.joinpath("f.py").write_text(
+        "def three(answer, case, files): return 1\n"
+        "def four(answer, case, files, steps): return 1\n"
+        "def every(*all): return 1\n"
+    )
+    benchmark = judged_pack(tmp_path, validator, PLAIN)
+    task = benchmark.load_tasks()[0]
+    assert benchmark.task_input(task, attempt=1, seed=0).scores_steps is reads
+
+
 def test_without_a_trajectory_a_text_validator_gives_0(tmp_path: Path) -> None:
     benchmark = judged_pack(tmp_path, "type: contains, expected: a, on: trajectory", PLAIN)
     found = judged(benchmark, JudgedContext("a"))

@@ -172,7 +172,7 @@ class _Loader:
             workspace=workspace,
             case_folders=case_folders,
             collect=collect,
-            reads_steps=any(spec.reads_steps() for spec in file.scoring.validators),
+            reads_steps=any(validator.reads_steps for validator in validators),
             needs=needs,
             limits=self._limits(),
             paths=tuple(self.paths),

@@ -89,6 +89,8 @@ class Validator(ABC):
         self.name = name
         self.weight = spec.weight
         self.is_gate = spec.gate
+        self.reads_steps = spec.reads_steps()
+        """True where it looks at the trajectory."""
 
     def fault_in(self, fields: Mapping[str, Any]) -> str | None:
         """Say what is wrong with a case, None where nothing; may raise `AttemptFault` too."""

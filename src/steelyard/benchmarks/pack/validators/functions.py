@@ -122,6 +122,7 @@ class Python(Validator):
     def __init__(self, name: str, spec: PythonSpec, function: Function) -> None:
         super().__init__(name, spec)
         self.is_scalar = True
+        self.reads_steps = function.arguments > _ARGUMENTS.index("steps")
         self._function = function
         self._files, self._timeout_s = tuple(spec.files or ()), spec.timeout_seconds
 
