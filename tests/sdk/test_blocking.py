@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import signal
 import subprocess
 import sys
@@ -25,6 +26,18 @@ def test_inside_a_running_loop_the_call_uses_a_loop_of_its_own() -> None:
 
     for result in asyncio.run(cell()):
         assert result.is_complete
+
+
+def test_context_variables_reach_the_call_inside_a_loop() -> None:
+    user: contextvars.ContextVar[str] = contextvars.ContextVar("user", default="nobody")
+    found: set[str] = set()
+
+    async def cell() -> None:
+        user.set("somebody")
+        sy.run(Sums, Say, on_event=lambda _: found.add(user.get()))
+
+    asyncio.run(cell())
+    assert found == {"somebody"}
 
 
 def test_an_exception_comes_out_of_the_call_inside_a_loop_too() -> None:

@@ -38,6 +38,13 @@ def test_an_instance_s_params_stand_in_the_run_and_make_its_identity() -> None:
     assert made[0] == made[1] != made[2]
 
 
+@pytest.mark.parametrize("text", ["${HOME}", "echo ${x} $${y}", "$${z", "$"])
+def test_an_instance_s_params_are_taken_as_they_are(text: str) -> None:
+    run = sy.run({"id": Sums, "tasks": 1}, Say(Say.Params(text=text)))
+    assert _document(run)["request"]["harness"]["text"] == text
+    assert next(run.attempts()).answer == text
+
+
 def test_a_class_takes_its_fields_from_settings() -> None:
     result = sy.run({"id": Sums, "tasks": 1}, {"id": Say, "text": "9"})
     assert [record.answer for record in result.attempts()] == ["9"]

@@ -7,6 +7,7 @@ A signal stops the launch in order; only then it takes the effect that it had be
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import signal
 import threading
 from collections.abc import Callable, Coroutine, Iterator
@@ -33,7 +34,8 @@ def run_to_end(make: Callable[[], Coroutine[Any, Any, T]]) -> T:
     work = _Work(make)
     with _stopping_on_signals(work.cancel):
         if _has_loop():
-            thread = threading.Thread(target=work.run, name="steelyard-launch")
+            context = contextvars.copy_context()
+            thread = threading.Thread(target=context.run, args=(work.run,), name="steelyard-launch")
             thread.start()
             thread.join()
         else:

@@ -188,4 +188,14 @@ def _params(instance: Any, name: str, where: Where) -> dict[str, Any]:
             where=where,
             remedy="keep such a field out of records with Field(exclude=True)",
         ) from error
-    return dumped
+    written: dict[str, Any] = _literal(dumped)
+    return written
+
+
+def _literal(data: Any) -> Any:
+    """Write data so that settings read it as it is: in an object `${NAME}` is no reference."""
+    if isinstance(data, str):
+        return data.replace("${", "$${")
+    if isinstance(data, dict):
+        return {key: _literal(value) for key, value in data.items()}
+    return [_literal(value) for value in data] if isinstance(data, list) else data
