@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,14 +13,17 @@ from ruamel.yaml import YAML
 
 from steelyard.benchmarks.pack.schema_validators import VALIDATOR_MODELS
 from steelyard.benchmarks.pack.schema_validators.base import TextValidatorSpec, ValidatorSpec
-from tests.benchmarks.scoring import Context, opened, score
+from steelyard.components.model import ToolCall
+from steelyard.components.steps import Step
+from tests.benchmarks.judging import JudgedContext, says
+from tests.benchmarks.scoring import opened, score
 from tests.project.checkout import ROOT
 
+JUDGE_OF_PACK = {"model": {"id": "j", "base_url": "http://127.0.0.1:9/v1"}}
 TEXT = (ROOT / "docs/validators.md").read_text()
 SECTIONS = dict(
     re.findall(r"^### `(\w+)`\n(.*?)(?=^###? |\Z)", TEXT, flags=re.MULTILINE | re.DOTALL)
 )
-ELSEWHERE = {"judge", "tool_calls"}
 EXAMPLES = [
     (name, block)
     for name, text in SECTIONS.items()
@@ -28,7 +32,7 @@ EXAMPLES = [
 
 
 def test_every_validator_has_a_section_and_an_example() -> None:
-    assert set(SECTIONS) | ELSEWHERE == set(VALIDATOR_MODELS)
+    assert set(SECTIONS) == set(VALIDATOR_MODELS)
     assert {name for name, _ in EXAMPLES} == set(SECTIONS)
     for text in SECTIONS.values():
         assert "\nHostile: " in text
@@ -76,6 +80,7 @@ def test_examples_pass_and_fail_as_shown(name: str, block: str, tmp_path: Path) 
                 "slug": "shown",
                 "version": 1,
                 "prompt": "Go.",
+                **({"judge": JUDGE_OF_PACK} if name == "judge" else {}),
                 "cases": [{"id": "a", **shown.get("case", {})}],
                 "scoring": {"validators": [shown["validator"]]},
             },
@@ -87,15 +92,25 @@ def test_examples_pass_and_fail_as_shown(name: str, block: str, tmp_path: Path) 
     for key in ("passes", "fails"):
         work, answer = shown[key], None
         artifacts = {}
+        steps: list[Step] = []
         if isinstance(work, str):
             answer = work
+        elif isinstance(work, list):
+            steps = [_call(**call) for call in work]
         else:
             lay_out(tmp_path / key, work)
             artifacts = {".": tmp_path / key}
-        found[key] = score(benchmark, task, Context(answer, artifacts=artifacts))
+        # What a real judge says of the texts is not ours to test: its verdict is given.
+        verdict = says(verdict=key == "passes")
+        context = JudgedContext(answer, verdict, steps=steps, artifacts=artifacts)
+        found[key] = score(benchmark, task, context)
     assert found["passes"].metrics["score"] == 1, found["passes"].details
     assert found["fails"].metrics["score"] < 1
     assert found["fails"].details["reasons"]
+
+
+def _call(name: str, arguments: Mapping[str, Any]) -> Step:
+    return Step("agent", "", tool_calls=(ToolCall("", name, json.dumps(arguments)),))
 
 
 def lay_out(folder: Path, files: Mapping[str, Any]) -> None:
