@@ -78,6 +78,8 @@ def test_a_misspelt_type_has_its_nearest_name(tmp_path: Path, kind: str) -> None
         ("json_path, path: $.a, count: {}", "at least one of min, max and equals"),
         ("json_path, path: $.a, count: {min: 2, max: 1}", "min is more than max"),
         ("json_path, path: $.a, count: {min: -1}", "min"),
+        ("json_path, path: $.a, count: {min: many}", "'many' is no whole number"),
+        ("json_path, path: $.a, count: {min: '{{ q }}'}", "'one?' is no whole number"),
         ("fuzzy", "expected"),
         ("fuzzy, expected: []", "expected"),
         ("fuzzy, expected: a, algorithm: jaro", "algorithm"),

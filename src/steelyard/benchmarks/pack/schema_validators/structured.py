@@ -87,17 +87,18 @@ class JsonSchemaSpec(JsonTextSpec):
 
 
 class CountSpec(Strict):
-    """How many values a path may select."""
+    """How many values a path may select: whole numbers, or templates of them."""
 
-    min: NonNegativeInt | None = None
-    max: NonNegativeInt | None = None
-    equals: NonNegativeInt | None = None
+    min: NonNegativeInt | Text | None = None
+    max: NonNegativeInt | Text | None = None
+    equals: NonNegativeInt | Text | None = None
 
     @model_validator(mode="after")
     def _bounds_something(self) -> CountSpec:
         if self.min is None and self.max is None and self.equals is None:
             raise ValueError("give at least one of min, max and equals")
-        if self.min is not None and self.max is not None and self.min > self.max:
+        low, high = self.min, self.max
+        if isinstance(low, int) and isinstance(high, int) and low > high:
             raise ValueError("min is more than max")
         return self
 

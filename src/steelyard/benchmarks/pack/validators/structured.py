@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
-from steelyard.benchmarks.pack.bounded.faults import PackFault
+from steelyard.benchmarks.pack.bounded.faults import PackFault, shown
 from steelyard.benchmarks.pack.bounded.json_checks import (
     Found,
     check_schema,
@@ -215,12 +215,11 @@ class JsonPath(JsonValidator):
         stdout_of: str | None,
         path: Template,
         expected: Mapping[str, DataTemplate],
+        count: DataTemplate | None,
     ) -> None:
         super().__init__(name, spec, stdout_of)
-        self._path, self._expected = path, expected
+        self._path, self._expected, self._count = path, expected, count
         self._tests: dict[str, Any] = {"match": spec.match, "tolerance": spec.tolerance}
-        if spec.count is not None:
-            self._tests["count"] = spec.count.model_dump()
         if spec.exists is not None:
             self._tests["exists"] = spec.exists
 
@@ -232,7 +231,7 @@ class JsonPath(JsonValidator):
         )
 
     def fault_in(self, fields: Mapping[str, Any]) -> str | None:
-        """Find a malformed path, or an expected value that is too deep."""
+        """Find a malformed path, an expected value that is too deep, a count that is no number."""
         try:
             if not self._path.is_constant:
                 compiled_path(rendered(self._path, fields))
@@ -243,8 +242,20 @@ class JsonPath(JsonValidator):
         return None
 
     def _all_tests(self, fields: Mapping[str, Any]) -> dict[str, Any]:
-        expected = {name: data.value(fields) for name, data in self._expected.items()}
-        return {**self._tests, **expected}
+        tests = dict(self._tests)
+        if self._count is not None:
+            given: Mapping[str, Any] = self._count.value(fields)
+            tests["count"] = {name: _whole(value) for name, value in given.items()}
+        return tests | {name: data.value(fields) for name, data in self._expected.items()}
+
+
+def _whole(value: Any) -> int:
+    """Read how many values a path may select; templates give numbers or texts."""
+    if isinstance(value, str) and value.strip().isdecimal() and len(value) < 20:
+        return int(value)
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+        return value
+    raise AttemptFault(IssueCode.TASK_INVALID, f"the count {shown(value)} is no whole number")
 
 
 def make_json_equals(making: Making, spec: JsonEqualsSpec) -> JsonEquals:
@@ -304,4 +315,7 @@ def make_json_path(making: Making, spec: JsonPathSpec) -> JsonPath:
             making.problem(str(error), "path", remedy="JSONPath as RFC 9535 has it: $.a[0].b")
     given = spec.model_fields_set & {"equals", "contains"}
     expected = {name: compiled_data(making, getattr(spec, name), name) for name in sorted(given)}
-    return JsonPath(making.name, spec, making.stdout_of(spec), path, expected)
+    count = None
+    if spec.count is not None:
+        count = compiled_data(making, spec.count.model_dump(exclude_none=True), "count")
+    return JsonPath(making.name, spec, making.stdout_of(spec), path, expected, count)
