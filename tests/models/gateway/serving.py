@@ -198,11 +198,29 @@ Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]
 @asynccontextmanager
 async def scripted(handler: Handler) -> AsyncIterator[str]:
     """An endpoint that does what a test says; gives its base URL."""
-    server = await asyncio.start_server(handler, "127.0.0.1", 0)
+    tasks: set[asyncio.Task[Any]] = set()
+
+    async def handled(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        tasks.add(task)
+        try:
+            await handler(reader, writer)
+        except (asyncio.CancelledError, ConnectionError):
+            pass  # a task of `start_server` that ends cancelled is logged as an error
+        finally:
+            writer.close()
+
+    server = await asyncio.start_server(handled, "127.0.0.1", 0)
     try:
         yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
     finally:
         server.close()
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+        await asyncio.sleep(0)
 
 
 async def read_request(reader: asyncio.StreamReader) -> bytes:

@@ -1,0 +1,514 @@
+"""An endpoint that hangs, dies, lies or says no: what the agent sees, and what is on record."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import orjson
+import pytest
+
+from steelyard.components.issues import IssueCode
+from steelyard.components.values import Usage
+from tests.models.calling import PROTOCOLS
+from tests.models.gateway.serving import (
+    KEY,
+    PATHS,
+    SSE,
+    Answer,
+    Attempt,
+    admitted,
+    ask,
+    body_of,
+    chunk,
+    exchange,
+    gateway_before,
+    read_request,
+    scripted,
+    served,
+)
+
+CHAT = PATHS["openai-chat"]
+UNKNOWN = Usage(requests=1, cost_usd=None)
+
+
+def calls(
+    *faults: str,
+    protocol: str = "openai-chat",
+    times: int = 1,
+    stream: bool = False,
+    **options: Any,
+) -> tuple[list[Answer], Attempt, int]:
+    """Make calls while the mock misbehaves; give answers, the attempt, and calls it got."""
+
+    async def run() -> Any:
+        more = {"api_protocol": protocol, "max_request_retries": 2, **options}
+        async with served(faults=faults, **more) as (attempt, mock):
+            body = body_of(protocol) | ({"stream": True} if stream else {})
+            answers = [await ask(attempt, PATHS[protocol], body) for _ in range(times)]
+            return answers, attempt, mock.server.stats.calls
+
+    found: tuple[list[Answer], Attempt, int] = asyncio.run(run())
+    return found
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize(
+    "fault", ["429:first=2,retry_after=0", "503:first=1", "529:first=1", "reset:first=2"]
+)
+def test_what_passes_by_is_tried_again_and_the_agent_sees_success_only(
+    protocol: str, stream: bool, fault: str
+) -> None:
+    answers, attempt, made = calls(fault, protocol=protocol, stream=stream)
+    assert answers[0].status == 200
+    assert answers[0].is_whole
+    assert made == 1 + int(fault.partition("first=")[2][:1])
+    assert attempt.ticket.usage.cost_usd is not None
+    assert attempt.ticket.last_fault is None
+    assert attempt.steps[-1].extra["retries"] == made - 1
+
+
+def test_waiting_for_another_try_is_not_the_agents_time() -> None:
+    answers, attempt, _ = calls("429:first=1,retry_after=0.05")
+    assert answers[0].status == 200
+    assert attempt.timer.waited_s >= 0.05
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_an_endpoint_that_stays_away_is_told_in_the_protocols_words_and_remembered(
+    protocol: str,
+) -> None:
+    answers, attempt, made = calls("503", protocol=protocol, times=2)
+    assert [answer.status for answer in answers] == [503, 503]
+    assert made == 6
+    assert answers[0].headers["x-should-retry"] == "false"
+    assert answers[0].json()["error"]["message"]
+    assert attempt.ticket.last_fault is not None
+    assert attempt.ticket.last_fault.code is IssueCode.MODEL_UNAVAILABLE
+    assert attempt.faults == []
+    assert attempt.ticket.usage == Usage()
+    assert attempt.steps[-1].extra["fault"] == "model_unavailable"
+
+
+def test_a_later_success_clears_what_is_remembered() -> None:
+    answers, attempt, _ = calls("503:first=1", times=2, max_request_retries=0)
+    assert [answer.status for answer in answers] == [503, 200]
+    assert attempt.ticket.last_fault is None
+
+
+@pytest.mark.parametrize("status", [401, 402, 403, 404, 307])
+def test_an_endpoint_that_rejects_us_ends_the_attempt_as_the_requests_fault(status: int) -> None:
+    answers, attempt, made = calls(str(status), times=3)
+    assert answers[0].status == (502 if status == 307 else status)
+    assert [answer.status for answer in answers[1:]] == [502, 502]
+    assert made == 1
+    assert len(attempt.faults) == 1
+    assert attempt.faults[0].code is IssueCode.MODEL_ENDPOINT_REJECTED
+    assert attempt.faults[0].request_fault
+
+
+def test_a_rejection_after_a_success_is_the_agents_to_see() -> None:
+    answers, attempt, _ = calls("403:after=1", times=2)
+    assert [answer.status for answer in answers] == [200, 403]
+    assert attempt.faults == []
+    assert attempt.ticket.last_fault is not None
+
+
+def test_a_protocol_that_the_endpoint_does_not_speak_rejects_no_request() -> None:
+    async def run() -> Any:
+        async with served(faults=["404:first=1"], api_protocol="openai-chat") as (attempt, _):
+            first = await ask(attempt, PATHS["anthropic"], body_of("anthropic"))
+            second = await ask(attempt, CHAT, body_of("openai-chat"))
+            return first.status, second.status, attempt.faults
+
+    assert asyncio.run(run()) == (404, 200, [])
+
+
+def test_one_attempts_wrong_key_is_every_attempts() -> None:
+    async def run() -> Any:
+        async with served(mock={"required_key": "another"}) as (attempt, mock):
+            other = await admitted(attempt.gateway, attempt.endpoint, attempt.secrets)
+            async with asyncio.TaskGroup() as group:
+                for one in (attempt, other) * 10:
+                    group.create_task(ask(one, CHAT, body_of("openai-chat")))
+            return mock.server.stats.calls, attempt.faults, other.faults
+
+    made, ours, theirs = asyncio.run(run())
+    assert made == 1
+    assert [fault.request_fault for fault in (*ours, *theirs)] == [True, True]
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("status", [400, 422])
+def test_a_refused_request_is_passed_back_as_it_came(protocol: str, status: int) -> None:
+    answers, attempt, made = calls(f"{status}:message=bad temperature", protocol=protocol)
+    assert (answers[0].status, made) == (status, 1)
+    assert "bad temperature" in answers[0].json()["error"]["message"]
+    assert attempt.ticket.last_fault is not None
+    assert attempt.ticket.last_fault.code is IssueCode.MODEL_REQUEST_REFUSED
+    assert attempt.faults == []
+
+
+def test_a_conversation_that_is_too_long_is_named() -> None:
+    _, attempt, _ = calls("400:code=context_length_exceeded,message=prompt is too long")
+    assert attempt.ticket.last_fault is not None
+    assert attempt.ticket.last_fault.code is IssueCode.CONTEXT_OVERFLOW
+
+
+@pytest.mark.parametrize("at", ["hang", "hang:at=body"])
+def test_an_endpoint_that_hangs_is_named_and_its_cost_unknown(at: str) -> None:
+    answers, attempt, made = calls(at, request_timeout_seconds=0.1)
+    assert (answers[0].status, made) == (504, 1)
+    assert attempt.ticket.last_fault is not None
+    assert attempt.ticket.last_fault.code is IssueCode.MODEL_TIMED_OUT
+    assert attempt.ticket.usage == UNKNOWN
+
+
+@pytest.mark.parametrize("fault", ["malformed_json", "wrong_shape", "empty_body"])
+def test_garbage_is_passed_back_as_it_came_and_named(fault: str) -> None:
+    answers, attempt, made = calls(fault)
+    assert (answers[0].status, made) == (200, 1)
+    assert attempt.ticket.last_fault is not None
+    assert attempt.ticket.last_fault.code is IssueCode.MODEL_RESPONSE_INVALID
+    assert attempt.ticket.usage == UNKNOWN
+    assert attempt.steps[-1].extra["fault"] == "model_response_invalid"
+
+
+@pytest.mark.parametrize("how", ["missing", "negative", "text", "huge"])
+def test_usage_that_cannot_be_right_is_unknown(how: str) -> None:
+    answers, attempt, _ = calls(f"wrong_usage:how={how}")
+    assert answers[0].status == 200
+    assert attempt.ticket.usage == UNKNOWN
+
+
+def test_an_answer_that_is_too_large_is_cut() -> None:
+    answers, attempt, _ = calls("huge_body:mb=3", max_response_bytes=100_000)
+    assert answers[0].status == 502
+    assert len(answers[0].body) < 1000
+    assert attempt.ticket.last_fault is not None
+    assert attempt.ticket.last_fault.code is IssueCode.MODEL_OUTPUT_TOO_LARGE
+
+
+def test_a_slow_body_is_waited_for() -> None:
+    answers, _, _ = calls("slow_body:seconds=0.2")
+    assert answers[0].status == 200
+
+
+def test_an_endpoint_that_is_not_there_is_unavailable() -> None:
+    async def run() -> Any:
+        async with gateway_before("http://127.0.0.1:9/v1", max_request_retries=1) as attempt:
+            return await ask(attempt, CHAT, body_of("openai-chat")), attempt
+
+    answer, attempt = asyncio.run(run())
+    assert answer.status == 502
+    assert attempt.ticket.last_fault.code is IssueCode.MODEL_UNAVAILABLE
+    assert "tried 2 times" in attempt.ticket.last_fault.message
+
+
+# Streams that go wrong after their first byte.
+
+PIECE = b'data: {"choices":[{"index":0,"delta":{"content":"half a sen"}}]}\n\n'
+USAGE = b'data: {"choices":[],"usage":{"prompt_tokens":5,"completion_tokens":2}}\n\n'
+ERROR = b'data: {"error":{"message":"overloaded","type":"overloaded_error","code":null}}\n\n'
+
+
+def streamed(
+    *pieces: bytes | float, end: bool = False, asks_usage: bool = False, **options: Any
+) -> tuple[Answer, Attempt, int]:
+    """Stream pieces (and waits), then close; give what the agent saw."""
+    made = 0
+
+    async def handler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal made
+        await read_request(reader)
+        made += 1
+        writer.write(SSE)
+        for piece in pieces:
+            if isinstance(piece, bytes):
+                writer.write(chunk(piece))
+                await writer.drain()
+            else:
+                await asyncio.sleep(piece)
+        if end:
+            writer.write(b"0\r\n\r\n")
+        writer.close()
+
+    async def run() -> Any:
+        more = {"max_request_retries": 2, **options}
+        async with scripted(handler) as url, gateway_before(url, **more) as attempt:
+            body = body_of("openai-chat", stream=True)
+            if asks_usage:
+                body["stream_options"] = {"include_usage": True}
+            return await ask(attempt, CHAT, body), attempt
+
+    answer, attempt = asyncio.run(run())
+    return answer, attempt, made
+
+
+def test_half_a_stream_breaks_for_the_agent_too() -> None:
+    answer, attempt, made = streamed(PIECE)
+    assert (answer.status, answer.is_whole, made) == (200, False, 1)
+    assert answer.body == PIECE
+    assert attempt.ticket.usage == UNKNOWN
+    assert attempt.ticket.last_fault is not None
+    assert attempt.ticket.last_fault.code is IssueCode.MODEL_UNAVAILABLE
+    assert attempt.steps[-1].message == "half a sen"
+    assert "mid-stream" in attempt.steps[-1].extra["fault_message"]
+
+
+def test_usage_that_was_seen_is_known_though_the_stream_breaks() -> None:
+    _, attempt, _ = streamed(PIECE, USAGE)
+    assert attempt.ticket.usage == Usage(5, 2, requests=1, cost_usd=5 * 1.0 + 2 * 2.0)
+
+
+def test_a_stream_that_dies_before_its_first_byte_is_tried_again() -> None:
+    answer, attempt, made = streamed()
+    assert (answer.status, made) == (502, 3)
+    assert attempt.ticket.usage == Usage()
+
+
+def test_a_stream_that_stops_is_named_after_the_idle_time() -> None:
+    answer, attempt, _ = streamed(PIECE, 5.0, request_timeout_seconds=0.2)
+    assert (answer.body, answer.is_whole) == (PIECE, False)
+    assert attempt.ticket.last_fault is not None
+    assert attempt.ticket.last_fault.code is IssueCode.MODEL_TIMED_OUT
+
+
+def test_a_long_stream_is_not_timed_out_while_pieces_come() -> None:
+    answer, attempt, _ = streamed(
+        *([PIECE, 0.1] * 6), b"data: [DONE]\n\n", end=True, request_timeout_seconds=0.4
+    )
+    assert answer.is_whole
+    assert attempt.ticket.last_fault is None
+
+
+def test_a_stream_that_ends_too_early_is_invalid_and_passed_as_it_is() -> None:
+    answer, attempt, _ = streamed(PIECE, end=True)
+    assert (answer.body, answer.is_whole) == (PIECE, True)
+    assert attempt.ticket.last_fault is not None
+    assert attempt.ticket.last_fault.code is IssueCode.MODEL_RESPONSE_INVALID
+
+
+def test_an_error_event_is_passed_and_named() -> None:
+    answer, attempt, made = streamed(PIECE, ERROR, end=True)
+    assert (answer.body, made) == (PIECE + ERROR, 1)
+    assert attempt.ticket.last_fault is not None
+    assert attempt.ticket.last_fault.code is IssueCode.MODEL_UNAVAILABLE
+    assert "overloaded" in attempt.ticket.last_fault.message
+    assert attempt.ticket.usage == UNKNOWN
+
+
+def test_an_error_in_place_of_any_word_is_not_paid() -> None:
+    _, attempt, _ = streamed(ERROR, end=True)
+    assert attempt.ticket.usage == Usage()
+
+
+def test_a_stream_of_garbage_is_passed_and_named() -> None:
+    garbage = b"\x00\xff nonsense\n\ndata: {broken\n\n"
+    answer, attempt, _ = streamed(garbage, end=True)
+    assert answer.body == garbage
+    assert attempt.ticket.last_fault is not None
+    assert attempt.ticket.last_fault.code is IssueCode.MODEL_RESPONSE_INVALID
+
+
+def test_a_stream_that_is_too_large_is_cut() -> None:
+    answer, attempt, _ = streamed(*([PIECE] * 50), max_response_bytes=1000)
+    assert len(answer.body) <= 1000
+    assert not answer.is_whole
+    assert attempt.ticket.last_fault is not None
+    assert attempt.ticket.last_fault.code is IssueCode.MODEL_OUTPUT_TOO_LARGE
+
+
+# Who hangs up, and what is left.
+
+
+def test_a_client_that_hangs_up_ends_the_endpoints_work_and_its_cost_is_unknown() -> None:
+    gone = asyncio.Event()
+
+    async def handler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await read_request(reader)
+        writer.write(SSE + chunk(PIECE))
+        await reader.read()  # until the gateway lets go
+        gone.set()
+        writer.close()
+
+    async def run() -> Attempt:
+        async with scripted(handler) as url, gateway_before(url) as attempt:
+            port = int(attempt.url.rpartition(":")[2])
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            data = orjson.dumps(body_of("openai-chat", stream=True))
+            head = f"POST {CHAT} HTTP/1.1\r\nhost: localhost\r\ncontent-length: {len(data)}\r\n"
+            head += f"authorization: Bearer {attempt.ticket.token}\r\n\r\n"
+            writer.write(head.encode() + data)
+            await reader.readuntil(b"half a sen")
+            writer.transport.abort()
+            await asyncio.wait_for(gone.wait(), 10)
+            while len(attempt.steps) < 2:
+                await asyncio.sleep(0.01)
+            assert attempt.endpoint.slots.in_use == 0
+            return attempt
+
+    attempt = asyncio.run(run())
+    assert attempt.ticket.usage == UNKNOWN
+    assert attempt.steps[-1].message == "half a sen"
+    assert attempt.steps[-1].extra["fault"] == "cancelled"
+    assert attempt.ticket.last_fault is None
+
+
+def test_revoking_ends_calls_under_way_and_their_cost_becomes_unknown() -> None:
+    async def run() -> Any:
+        async with served(faults=["hang"]) as (attempt, mock):
+            async with asyncio.TaskGroup() as group:
+                call = group.create_task(ask(attempt, CHAT, body_of("openai-chat")))
+                while not mock.server.stats.calls:
+                    await asyncio.sleep(0.01)
+                await attempt.ticket.revoke()
+            assert attempt.endpoint.slots.in_use == 0
+            return call.result(), attempt
+
+    answer, attempt = asyncio.run(run())
+    assert not answer.is_whole
+    assert attempt.ticket.usage == UNKNOWN
+    assert attempt.steps[-1].extra["fault"] == "cancelled"
+
+
+def test_a_call_that_waits_for_its_turn_costs_nothing_when_it_is_ended() -> None:
+    async def run() -> Any:
+        async with served(faults=["hang"], max_connections=1) as (attempt, mock):
+            other = await admitted(attempt.gateway, attempt.endpoint, attempt.secrets)
+            async with asyncio.TaskGroup() as group:
+                group.create_task(ask(attempt, CHAT, body_of("openai-chat")))
+                while not mock.server.stats.calls:
+                    await asyncio.sleep(0.01)
+                group.create_task(ask(other, CHAT, body_of("openai-chat")))
+                while not other.steps:
+                    await asyncio.sleep(0.01)
+                await other.ticket.revoke()
+                await attempt.ticket.revoke()
+            return other, mock.server.stats.calls
+
+    other, made = asyncio.run(run())
+    assert (other.ticket.usage, made) == (Usage(), 1)
+    assert [step.source for step in other.steps] == ["user"]
+
+
+def test_an_agent_that_does_not_read_gives_its_slot_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("steelyard.models.gateway.exchange.MAX_STALL_S", 0.1)
+    big = b'data: {"choices":[{"index":0,"delta":{"content":"' + b"x" * 60_000 + b'"}}]}\n\n'
+
+    async def handler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await read_request(reader)
+        writer.write(SSE)
+        try:
+            for _ in range(200):
+                writer.write(chunk(big))
+                await writer.drain()
+        except ConnectionError:
+            pass
+        writer.close()
+
+    async def run() -> Any:
+        async with scripted(handler) as url, gateway_before(url) as attempt:
+            port = int(attempt.url.rpartition(":")[2])
+            _, writer = await asyncio.open_connection("127.0.0.1", port, limit=1000)
+            data = orjson.dumps(body_of("openai-chat", stream=True))
+            head = f"POST {CHAT} HTTP/1.1\r\nhost: localhost\r\ncontent-length: {len(data)}\r\n"
+            head += f"authorization: Bearer {attempt.ticket.token}\r\n\r\n"
+            writer.write(head.encode() + data)
+            while len(attempt.steps) < 2:
+                await asyncio.sleep(0.02)
+            in_use = attempt.endpoint.slots.in_use
+            writer.close()
+            return in_use, attempt
+
+    in_use, attempt = asyncio.run(run())
+    assert in_use == 0
+    assert attempt.steps[-1].extra["fault"] == "cancelled"
+    assert len(attempt.steps[-1].message) <= 64 * 1024 + 100
+
+
+# Secrets.
+
+
+@pytest.mark.parametrize("is_stream", [False, True])
+@pytest.mark.parametrize("status", [200, 400, 500])
+def test_the_real_key_never_reaches_the_agent(status: int, is_stream: bool) -> None:
+    """The endpoint quotes what it was sent, in its headers and its body, in any form."""
+
+    async def handler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while True:
+            try:
+                request = await read_request(reader)
+            except asyncio.IncompleteReadError:
+                writer.close()
+                return
+            assert KEY.encode() in request
+            message = {"role": "assistant", "content": f"your key is {KEY}"}
+            said: dict[str, Any] = {"choices": [{"index": 0, "message": message}], "quoted": KEY}
+            if status != 200:
+                said = {"error": {"message": f"bad key: {request.decode()} {json.dumps(KEY)}"}}
+            if is_stream and status == 200:
+                delta = {"choices": [{"index": 0, "delta": message, "finish_reason": "stop"}]}
+                data = b"data: " + orjson.dumps(delta) + b"\n\ndata: [DONE]\n\n"
+                writer.write(SSE)
+                for i in range(0, len(data), 7):
+                    writer.write(chunk(data[i : i + 7]))
+                    await writer.drain()
+                    await asyncio.sleep(0)
+                writer.write(b"0\r\n\r\n")
+                continue
+            data = orjson.dumps(said)
+            head = f"HTTP/1.1 {status} X\r\ncontent-type: application/json\r\nx-request-id: {KEY}"
+            head += f"\r\nset-cookie: {KEY}\r\ncontent-length: {len(data)}\r\n\r\n"
+            writer.write(head.encode() + data)
+
+    async def run() -> Any:
+        async with (
+            scripted(handler) as url,
+            gateway_before(url, max_request_retries=1) as attempt,
+        ):
+            body = body_of("openai-chat", stream=is_stream)
+            return await ask(attempt, CHAT, body), attempt
+
+    answer, attempt = asyncio.run(run())
+    assert answer.status == status
+    kept = json.dumps([step.as_json() for step in attempt.steps]) + repr(attempt.faults)
+    kept += repr(attempt.ticket.last_fault)
+    assert KEY not in answer.raw.decode()
+    assert KEY not in kept
+    assert "[redacted]" in kept + answer.raw.decode()
+    assert b"cookie" not in answer.raw
+
+
+def test_a_step_that_cannot_be_kept_ends_the_attempt_as_our_fault() -> None:
+    async def run() -> Any:
+        async with served() as (attempt, _):
+
+            def fails(_: object) -> None:
+                raise OSError("disk full")
+
+            attempt.ticket._on_step = fails
+            answer = await ask(attempt, CHAT, body_of("openai-chat"))
+            return answer.status, attempt.faults
+
+    status, faults = asyncio.run(run())
+    assert status == 500
+    assert [fault.code for fault in faults] == [IssueCode.UNKNOWN]
+    assert "disk full" in faults[0].message
+
+
+def test_raw_exchange_reads_what_is_left_after_a_reset() -> None:
+    """The tests' own reader: a reset is no whole answer."""
+
+    async def handler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readline()
+        writer.write(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\nhello\r\n")
+        writer.close()
+
+    async def run() -> Answer:
+        async with scripted(handler) as url:
+            return await exchange("127.0.0.1", int(url.rpartition(":")[2][:-3]), b"x\r\n")
+
+    assert asyncio.run(run()).is_whole is False
