@@ -23,6 +23,7 @@ class CommandRow:
 
 COMMANDS: Final[Mapping[str, CommandRow]] = MappingProxyType(
     {
+        "init": CommandRow("steelyard.cli.init:init", "Write a new project, or an example."),
         "run": CommandRow("steelyard.cli.run:run", "Evaluate one benchmark, harness and model."),
         "launch": CommandRow("steelyard.cli.launch:launch", "Run an orchestration file."),
         "ctl": CommandRow(

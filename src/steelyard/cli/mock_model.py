@@ -43,6 +43,7 @@ Which calls: rate=CHANCE, first=N, after=N, every=N, per=prompt, model=ID.
 @click.option("--require-key", help="Refuse calls without this key (401).")
 @click.option("--keep-bodies", default=0, type=click.IntRange(0), help="/stats shows the last N.")
 @click.option("--json", "as_json", is_flag=True, help="Say where it listens as JSON.")
+@click.argument("command", metavar="[-- COMMAND ...]", nargs=-1, type=click.UNPROCESSED)
 def mock_model(
     host: str,
     port: int,
@@ -62,11 +63,15 @@ def mock_model(
     require_key: str | None,
     keep_bodies: int,
     as_json: bool,
-) -> None:
+    command: tuple[str, ...],
+) -> int:
     """Serve a model endpoint on loopback: three protocols, streaming and not.
 
     Prints `listening on http://127.0.0.1:PORT/v1` and serves until it is ended. `GET /stats`
     shows what it has seen, `POST /reset` forgets it.
+
+    With a COMMAND it serves for as long as that runs, with MODEL_URL set to the endpoint, and ends
+    with its exit status.
     """
     from steelyard.models.mock.chance import parse_latency
     from steelyard.models.mock.faults import parse_fault
@@ -102,9 +107,19 @@ def mock_model(
             partial.write_text(f"{found.port}\n", encoding="ascii")
             partial.replace(port_file)
         said = {"url": found.url, "port": found.port, "pid": found.pid}
-        print(json.dumps(said) if as_json else f"listening on {found.url}", flush=True)
+        # Beside a command, standard output is the command's.
+        print(
+            json.dumps(said) if as_json else f"listening on {found.url}",
+            file=sys.stderr if command else sys.stdout,
+            flush=True,
+        )
 
+    if command:
+        from steelyard.models.mock.companion import serve_command
+
+        return serve_command(settings, announce, command)
     serve(settings, announce)
+    return 0
 
 
 def _main() -> None:
