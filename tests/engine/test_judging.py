@@ -10,13 +10,18 @@ from typing import Any
 
 import pytest
 
+from steelyard.components.benchmark import Task
 from steelyard.components.issues import IssueCode, Outcome, Phase
 from steelyard.config.errors import BadInput
 from steelyard.config.resolve import resolve_orchestration
 from steelyard.engine.events import LaunchResult, RunOutcome
+from steelyard.engine.explain import explain
 from steelyard.engine.launch import launch, prepare
+from steelyard.engine.spec import ComponentSpec, ExecutionSpec, RequestSpec
+from steelyard.engine.spec_json import spec_to_bytes
 from steelyard.testing.endpoint import MockEndpoint
-from tests.engine.launching import records, request, run_all
+from tests.engine.launching import records, request, resolved, run_all
+from tests.engine.test_executor_seam import in_fresh_interpreter
 
 FUNCTIONS = Path(__file__).with_name("judge_functions.py")
 JUDGE = f"{FUNCTIONS}:judge"
@@ -193,6 +198,19 @@ def test_another_judge_scores_again_and_runs_no_agent(tmp_path: Path) -> None:
     assert all(record.reused_from is not None for record in records(last))
 
 
+def test_explain_reuse_names_the_judge_that_has_changed(tmp_path: Path) -> None:
+    folder = pack(tmp_path)
+    model = {"id": "j", "base_url": "http://127.0.0.1:9/v1", "api_key": KEY}
+    first = run_all(tmp_path, unjudged(folder, model=model))
+    assert KEY.encode() not in all_written(first)
+    changed = resolved(tmp_path, unjudged(folder, model={**model, "id": "k"}, samples=3))
+    found = explain(first.requests[0].run_dir, changed, None)
+    assert [change["field"] for change in found["differences"]["evaluation"]] == [
+        "benchmark.params.judge.model.id",
+        "benchmark.params.judge.samples",
+    ]
+
+
 def test_only_the_scoring_is_made_up_for_where_the_judge_was_out_of_reach(tmp_path: Path) -> None:
     with MockEndpoint("--function", JUDGE) as agent:
         model = {"id": "j", "max_request_retries": 0}
@@ -250,6 +268,23 @@ def test_tools_that_a_model_asks_for_are_seen_in_a_direct_call(
         )
         (record,) = records(run_all(tmp_path, one))
     assert record.metrics["correct"] is (asked is not None)
+
+
+def test_a_worker_looks_the_judges_key_up_itself(tmp_path: Path) -> None:
+    with MockEndpoint("--function", JUDGE, "--require-key", KEY) as endpoint:
+        key = {"$secret": "env:JUDGE_KEY"}
+        judge = {"model": {"id": "j", "base_url": endpoint.url, "api_key": key}, "samples": 3}
+        benchmark = ComponentSpec(str(pack(tmp_path)), {"judge": judge})
+        one = RequestSpec(
+            "r", benchmark, ComponentSpec("oracle"), ComponentSpec("host_process"), None
+        )
+        task = Task("a", {"id": "a", "q": "one?"})
+        spec = ExecutionSpec(one, task, 1, 1, "test-0123456789abcdef", 1)
+        assert KEY.encode() not in spec_to_bytes(spec)
+        result = in_fresh_interpreter(spec, JUDGE_KEY=KEY)
+    assert result.outcome is Outcome.SCORED, result.issues
+    assert result.metrics["correct"] is True
+    assert result.usage.requests == 3
 
 
 # -- what a dry run finds ----------------------------------------------------------------------
