@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic import SecretStr
+from pydantic import BaseModel, SecretStr
 
 import steelyard as sy
 from tests.sdk.parts import Say, Sums
@@ -124,3 +124,30 @@ def test_what_a_harness_logs_or_raises_is_redacted_for_the_caller_s_handlers(
     assert issue.message.endswith("cannot log in with [redacted]")
     assert any("cannot log in with [redacted]" in r.getMessage() for r in caplog.records)
     assert not any(CANARY in f"{r.getMessage()} {r.exc_text} {r.args}" for r in caplog.records)
+
+
+def test_an_error_of_planning_says_no_key_nor_does_what_it_came_of() -> None:
+    class Keyed(Say):
+        """Takes a token that must be a number."""
+
+        api = 1
+        id = "keyed"
+
+        class Params(BaseModel):  # type: ignore[misc]
+            access_token: int = 0
+            text: str = ""
+
+        def __init__(self, params: Any) -> None:
+            super().__init__(params)
+            raise LookupError(f"no such account: {params.text}")
+
+    store = {"id": Keyed, "text": CANARY}
+    for harness in ({"id": Keyed, "access_token": CANARY}, store | {"access_token": 5}):
+        for call in (sy.launch, sy.resolve):
+            request = sy.Request(Sums, harness, sy.Model("none", api_key=CANARY), name="r")
+            with pytest.raises(sy.BadInput) as caught:
+                call(request)
+            shown = traceback.format_exception(caught.value)
+            assert [line for line in shown if CANARY in line] == []
+            assert CANARY not in repr(caught.value)
+            assert "harness" in str(caught.value)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from steelyard.sdk.blocking import run_to_end
 from steelyard.sdk.builders import BenchmarkLike, HarnessLike, ModelLike, Orchestration, Request
+from steelyard.sdk.hiding import hiding
 from steelyard.sdk.options import (
     Controls,
     LaunchOptions,
@@ -148,6 +149,7 @@ async def _launched(resolve: Callable[[], Asked], options: Mapping[str, Any]) ->
     prepared = await in_daemon(lambda: _prepared(resolve()))
     redact = prepared.redactor.text
     with ExitStack() as stack:
+        stack.enter_context(hiding(redact))
         stack.enter_context(logging_for(prepared.redactor))
         followers = stack.enter_context(Followers(prepared, options))
         for extra in prepared.installed:
@@ -170,7 +172,8 @@ def _prepared(asked: Asked) -> Prepared:
 
     clock = SystemClock()
     maker = asked.lending.maker(asked.resolution, clock)
-    return prepare(asked.resolution, clock=clock, maker=maker)
+    with hiding(_redactor(asked.resolution).text):
+        return prepare(asked.resolution, clock=clock, maker=maker)
 
 
 # -- resolving ---------------------------------------------------------------------------------
@@ -185,8 +188,9 @@ def _previewed(source: Source, options: Mapping[str, Any]) -> ResolvedLaunch:
 
     asked = resolved_launch(source, options)
     resolution, clock = asked.resolution, SystemClock()
-    plan = make_plan(resolution, clock=clock, maker=asked.lending.maker(resolution, clock))
     redactor = _redactor(resolution)
+    with hiding(redactor.text):
+        plan = make_plan(resolution, clock=clock, maker=asked.lending.maker(resolution, clock))
     whole = redactor.tree(settings_json(resolution))
     requests = tuple(
         ResolvedRequest(
