@@ -150,7 +150,7 @@ class Stuck(Environment):
     id = "stuck"
 
     async def open(self, request: OpenRequest) -> Session:
-        return FakeSession(FakeEnvironment(on_close=_for_ever), request.token)
+        return FakeSession(FakeEnvironment(on_close=_for_ever), request)
 
 
 class NoteParams(BaseModel):

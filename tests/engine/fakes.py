@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from pathlib import Path
-from typing import Any, ClassVar
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
 
 from steelyard.components.benchmark import (
     Benchmark,
@@ -19,21 +17,16 @@ from steelyard.components.benchmark import (
     binary,
 )
 from steelyard.components.clock import SystemClock
-from steelyard.components.environment import (
-    Environment,
-    EnvironmentDescription,
-    ExecResult,
-    NoParams,
-    OpenRequest,
-    Session,
-)
+from steelyard.components.environment import NoParams
 from steelyard.components.harness import Harness, HarnessContext, HarnessResult, HarnessTraits
-from steelyard.components.issues import Phase
-from steelyard.components.steps import Step
-from steelyard.components.values import Message, Trust
+from steelyard.components.values import Message
 from steelyard.engine.services import Services
 from steelyard.engine.spec import ComponentSpec, ExecutionSpec, RequestSpec, TimeLimits
+from steelyard.testing.attempts import EventLog
+from steelyard.testing.fake_environment import FakeEnvironment as FakeEnvironment
+from steelyard.testing.fake_environment import FakeSession as FakeSession
 
+Watch = EventLog
 Hook = Callable[[Any], Awaitable[Any]]
 
 
@@ -96,99 +89,6 @@ class FakeHarness(Harness):
             return HarnessResult("right")
         found = await self.on_run(context)
         return found if isinstance(found, HarnessResult) else HarnessResult(found)
-
-
-class FakeSession(Session):
-    """Keeps what was asked of it."""
-
-    def __init__(self, environment: FakeEnvironment, token: str) -> None:
-        self.environment = environment
-        self.token = token
-        self.workdir = "/fake"
-        self.trust = environment.trust
-        self.description = EnvironmentDescription("fake")
-        self.closed = 0
-
-    async def exec(
-        self,
-        argv: Sequence[str],
-        *,
-        stdin: bytes = b"",
-        env: Mapping[str, str] | None = None,
-        cwd: str | None = None,
-        timeout_s: float | None = None,
-        max_output_bytes: int = 0,
-    ) -> ExecResult:
-        return ExecResult(0, b"", b"")
-
-    async def write_file(self, path: str, data: bytes, *, mode: int = 0o644) -> None:
-        self.environment.files[path] = data
-
-    async def read_file(self, path: str, *, max_bytes: int = 0) -> bytes:
-        try:
-            return self.environment.files[path]
-        except KeyError:
-            raise FileNotFoundError(path) from None
-
-    async def upload(self, source: Path, path: str) -> None:
-        self.environment.uploads.append((self.token, path))
-
-    async def download(self, path: str, target: Path) -> None:
-        data = await self.read_file(path)
-        await asyncio.to_thread(target.write_bytes, data)
-
-    async def close(self) -> None:
-        if self.environment.on_close is not None:
-            await self.environment.on_close(self)
-        self.closed += 1
-
-
-class FakeEnvironment(Environment):
-    """Opens sessions that do nothing."""
-
-    api = 1
-    id = "fake"
-    best_trust: ClassVar[Trust] = Trust.ISOLATED
-
-    def __init__(
-        self,
-        *,
-        trust: Trust = Trust.ISOLATED,
-        on_open: Hook | None = None,
-        on_close: Hook | None = None,
-    ) -> None:
-        super().__init__(NoParams())
-        self.trust = trust
-        self.on_open = on_open
-        self.on_close = on_close
-        self.sessions: list[FakeSession] = []
-        self.files: dict[str, bytes] = {}
-        self.uploads: list[tuple[str, str]] = []
-
-    async def open(self, request: OpenRequest) -> Session:
-        if self.on_open is not None:
-            await self.on_open(request)
-        session = FakeSession(self, request.token)
-        self.sessions.append(session)
-        return session
-
-
-class Watch:
-    """Keeps what an observer was told."""
-
-    def __init__(self) -> None:
-        self.phases: list[Phase] = []
-        self.sessions: list[tuple[str, str]] = []
-        self.steps: list[Step] = []
-
-    def phase(self, token: str, phase: Phase) -> None:
-        self.phases.append(phase)
-
-    def session(self, token: str, state: str, provider: str) -> None:
-        self.sessions.append((token, state))
-
-    def step(self, token: str, step: Step) -> None:
-        self.steps.append(step)
 
 
 def services(
