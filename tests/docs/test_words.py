@@ -63,7 +63,8 @@ def _all_options() -> set[str]:
 
 def _command_lines(text: str) -> Iterator[list[str]]:
     """Every use of the product in a shell block, as words."""
-    for line in text.replace("\\\n", " ").split("\n"):
+    # `mock-model … -- steelyard …` is two uses.
+    for line in re.split(r"\n| -- ", text.replace("\\\n", " ")):
         found = re.match(r"\s*(?:\$ )?steelyard (.*)", line)
         if found:
             yield shlex.split(re.sub(r"    \(.*\)$", "", found[1]), comments=True)
