@@ -165,6 +165,8 @@ class DirectAnswer:
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Take a header."""
+        if self.is_over:
+            return
         self.headers.append((name, value))
         if name.lower() in (b"content-length", b"transfer-encoding"):
             self._is_framed = True
@@ -182,6 +184,8 @@ class DirectAnswer:
 
     def on_body(self, data: bytes) -> None:
         """Take a piece of the body."""
+        if self.is_over:
+            return
         self._pieces.append(data)
         self._ahead_bytes += len(data)
         if self._ahead_bytes > MAX_AHEAD_BYTES and self._connection and not self._is_paused:
