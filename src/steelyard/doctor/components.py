@@ -8,8 +8,8 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from steelyard.components.extras import install_command
 from steelyard.components.environment import Environment, EnvironmentFault, OpenRequest
+from steelyard.components.extras import install_command
 from steelyard.components.issues import AttemptFault
 from steelyard.components.registry import Kind, Listing, find, list_components
 from steelyard.config.errors import BadInput
@@ -100,8 +100,9 @@ def examine_plugins() -> Iterator[Finding]:
     for kind in Kind:
         for listing in list_components(kind):
             if listing.origin == "built-in":
-                if listing.problem:
-                    yield _clash(kind, listing)
+                continue
+            if listing.problem:
+                yield _refused(kind, listing)
                 continue
             try:
                 find(kind, listing.id)
@@ -119,6 +120,7 @@ def examine_plugins() -> Iterator[Finding]:
         yield works("plug-ins", f"usable: {', '.join(seen)}")
 
 
-def _clash(kind: Kind, listing: Listing) -> Finding:
-    message = f"{kind.value} {listing.id}: {listing.problem}"
-    return Finding("plug-ins", State.WARNING, message, "uninstall the package that shadows it")
+def _refused(kind: Kind, listing: Listing) -> Finding:
+    message = f"{kind.value} {listing.id} of {listing.origin}: {listing.problem}"
+    remedy = f"rename its entry point, or uninstall {listing.origin}"
+    return Finding("plug-ins", State.WARNING, message, remedy)
