@@ -89,7 +89,7 @@ def test_values(tmp_path: Path, validators: str, answer: str | None, value: floa
 
 @pytest.mark.integration
 @pytest.mark.parametrize("kind", [*ALGORITHMS, "f1"])
-@pytest.mark.parametrize("piece", ["a", "hello wordl ", "\ud800 "])
+@pytest.mark.parametrize("piece", ["hello wordl ", "\ud800 "])
 def test_ten_megabytes_are_compared_in_bounded_time(tmp_path: Path, kind: str, piece: str) -> None:
     validators = f"[{{type: fuzzy, expected: hello world, algorithm: {kind}}}]"
     if kind == "f1":

@@ -9,7 +9,7 @@ import pytest
 
 from steelyard.benchmarks.pack import timebox
 from steelyard.benchmarks.pack.bounded.faults import PackFault
-from steelyard.benchmarks.pack.bounded.json_checks import check_schema, is_plain_path
+from steelyard.benchmarks.pack.bounded.json_checks import FORMATS, check_schema, is_plain_path
 from steelyard.components.issues import IssueCode
 from tests.benchmarks.pack.scored import fault_of, scored
 from tests.benchmarks.scoring import opened, write_pack
@@ -102,8 +102,9 @@ def test_a_file_that_changes_is_read_again_by_the_next_pack(tmp_path: Path) -> N
         '[{type: json_path, path: "$..a[?@.b]", exists: true, find: %s}]',
     ],
 )
-@pytest.mark.parametrize("find", ["whole", "last"])
-@pytest.mark.parametrize("piece", ["[", '{"a":', "[],", '\\"'])
+@pytest.mark.parametrize(
+    ("find", "piece"), [("whole", "[],"), ("whole", '{"a":'), ("last", "["), ("last", '\\"')]
+)
 def test_ten_megabytes_are_a_zero_with_a_reason(
     tmp_path: Path, validators: str, find: str, piece: str
 ) -> None:
@@ -158,6 +159,28 @@ def test_a_path_that_selects_without_end_is_a_zero(tmp_path: Path) -> None:
     value, reason = scored(tmp_path, validators, answer)
     assert value == 0
     assert "more than 100000" in reason
+
+
+@pytest.mark.parametrize(
+    ("schema", "answer"),
+    [
+        ("{multipleOf: 0.01}", "1" + "0" * 307),
+        ("{multipleOf: 1.0e-300}", "1" + "0" * 300),
+        ("{multipleOf: 1.0e-300}", "1e300"),
+        ("{minimum: 0.5, maximum: 1}", "1" + "0" * 307),
+    ],
+)
+def test_numbers_at_the_bounds_of_floats_do_not_stop_the_scorer(
+    tmp_path: Path, schema: str, answer: str
+) -> None:
+    value, reason = scored(tmp_path, f"[{{type: json_schema, schema: {schema}}}]", answer)
+    assert (value < 1) == bool(reason)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_every_format_that_is_offered_is_checked(tmp_path: Path, name: str) -> None:
+    validators = f"[{{type: json_schema, schema: {{format: {name}}}, formats: true}}]"
+    assert scored(tmp_path, validators, '"nothing of the kind"')[0] == 0
 
 
 @pytest.mark.integration

@@ -5,6 +5,7 @@ import re
 
 
 def adds_up(answer, case):
+    """Give 1 where count times price of all lines is the total, else 0 with the reason."""
     blocks = re.findall(r"```json\n(.*?)```", answer or "", re.DOTALL)
     if not blocks:
         return {"value": 0, "reason": "no block of JSON"}

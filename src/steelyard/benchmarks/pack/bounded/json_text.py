@@ -17,7 +17,8 @@ MAX_DEPTH: Final = 200
 MAX_VALUES: Final = 1_000_000
 LAST_CHARS: Final = 1024 * 1024
 """`last` looks at this much of the end of a text."""
-_SCALARS: Final = frozenset({str, int, bool, type(None)})
+_SCALARS: Final = frozenset({str, bool, type(None)})
+_MAX_BITS: Final = 1023
 _MAX_TRIES: Final = 100
 _FENCE: Final = re.compile(r"^ {0,3}(`{3,}|~{3,})[ \t]*([^\n]*)$", re.MULTILINE)
 _BRACKETS: Final = re.compile(r"[\[\]{}]")
@@ -88,6 +89,10 @@ def check_bounds(value: Any) -> None:
                 below.extend(item)
             elif kind is float:
                 if not math.isfinite(item):
+                    raise NotJson("a number too large for any float")
+            elif kind is int:
+                # What computes with it would raise, and the scorer with it.
+                if item.bit_length() > _MAX_BITS:
                     raise NotJson("a number too large for any float")
             elif kind not in _SCALARS:
                 raise NotJson(f"a {kind.__name__} is not JSON")
