@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from steelyard.models.proxied import ProxiedConnections
 
 CONNECT_TIMEOUT_S: Final = 30.0
+HAPPY_EYEBALLS_S: Final = 0.25
+"""How long one address of a host is tried alone (RFC 8305, 5)."""
 KEEPALIVE_S: Final = 60.0
 Headers = list[tuple[bytes, bytes]]
 
@@ -157,6 +159,7 @@ class Upstream:
                     self._port,
                     ssl=self._context,
                     server_hostname=self._host if self._context is not None else None,
+                    happy_eyeballs_delay=HAPPY_EYEBALLS_S,
                 )
         except TimeoutError as error:
             raise ConnectionFailed(f"no connection within {CONNECT_TIMEOUT_S:g} s") from error

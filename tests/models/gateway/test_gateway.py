@@ -213,6 +213,7 @@ def test_a_foreign_token_gets_nothing(token: str) -> None:
         answer, attempt, stats = asked(
             PATHS[protocol],
             body_of(protocol),
+            options={"bounds": Bounds(linger_s=0.01)},
             headers={"authorization": b"Bearer ".decode() + token.encode().decode("latin-1")},
         )
         assert answer.status == 401
@@ -542,3 +543,19 @@ def test_gateway_is_what_environments_expect() -> None:
 
     asyncio.run(run())
     assert Gateway.start.__doc__
+
+
+def test_calls_that_waited_while_others_spent_the_rest_are_refused() -> None:
+    async def run() -> Any:
+        options = {"allowance": Allowance(tokens=3), "max_connections": 1}
+        async with served(**options) as (attempt, mock):
+            answers = await asyncio.gather(
+                *(
+                    ask(attempt, PATHS["openai-chat"], body_of("openai-chat", f"n {i}"))
+                    for i in range(5)
+                )
+            )
+            return sorted(a.status for a in answers), mock.server.stats.calls, attempt.faults
+
+    statuses, calls, faults = asyncio.run(run())
+    assert (statuses, calls, len(faults)) == ([200, 402, 402, 402, 402], 1, 1)
