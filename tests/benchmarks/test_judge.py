@@ -365,7 +365,7 @@ def test_a_slow_judge_is_not_cut_off_by_what_programs_are_given(tmp_path: Path) 
         ("type: judge, rubric: a, threshold: good", "from 1 to 5"),
         ("type: judge, rubric: a, scale: {x: 0, y: 1}, threshold: z", "not a level"),
         ("type: judge, assertion: a, threshold: 2", "a share"),
-        ("type: judge, rubric: a, samples: 2", "odd number of samples"),
+        ("type: judge, rubric: a, samples: 2", "15"),
         ("type: judge, rubric: a, samples: 99", "samples"),
         ("type: judge, rubric: a, min_agreement: 2", "min_agreement"),
         ("type: judge, rubric: a, show: [secrets]", "show"),

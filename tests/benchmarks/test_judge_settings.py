@@ -135,7 +135,7 @@ def test_what_is_judged_is_model_parameters_and_samples_not_the_way_there() -> N
         ("{model: {id: '${JUDGE}'}}", "is not looked up for a pack"),
         ("{model: {id: j, params: {a: ['${KEY}']}}}", "is not looked up for a pack"),
         ("{model: {id: j, bass_url: x}}", "bass_url"),
-        ("{model: {id: j}, samples: 2}", "odd number"),
+        ("{model: {id: j}, samples: 2}", "15"),
         ("{model: {id: j}, samples: 0}", "samples"),
         ("{model: {id: j, api_protocol: soap}}", "api_protocol"),
         ("{modell: {id: j}}", "modell"),
@@ -218,7 +218,7 @@ def test_a_check_asks_the_judge_it_is_given(
         ("{}", "no model is named to judge"),
         ('{"model": {"id": "${NO_SUCH_VARIABLE}"}}', "NO_SUCH_VARIABLE"),
         ('{"model": {"idd": "j"}}', "idd"),
-        ('{"samples": 2}', "odd number"),
+        ('{"samples": 2}', "15"),
     ],
 )
 def test_a_judge_that_cannot_be_asked_is_exit_2(

@@ -334,8 +334,9 @@ def test_parameters_that_cannot_be_sent_are_found_by_a_dry_run(tmp_path: Path) -
     model = {"id": "j", "base_url": "http://127.0.0.1:9/v1"}
     streams = unjudged(folder, model={**model, "params": {"stream": True}})
     assert "the judge's model: stream would replace" in refused(tmp_path, streams)
-    unknown = unjudged(folder, model={**model, "api_kee": "x"})
-    assert "api_kee" in refused(tmp_path, unknown)
+    unknown = refused(tmp_path, unjudged(folder, model={**model, "api_kee": "x"}))
+    assert "api_kee" in unknown
+    assert "no model is named" not in unknown
 
 
 def test_a_judge_for_a_pack_that_asks_none_is_refused(tmp_path: Path) -> None:

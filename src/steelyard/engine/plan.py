@@ -372,13 +372,13 @@ class _Planner:
         """A judge is another model: named, reachable and priced before anything runs."""
         if benchmark is None or self.faults.are_below("benchmark"):
             return
-        whole, secrets = self.resolution.orchestration, self.maker.secrets
-        counts_usd = whole.budget.usd is not None or self.request.budget.usd is not None
-        if whole.runtime.allow_unpriced or self.faults.are_in_prices:
-            counts_usd = False
-        prices = price_values(whole) if counts_usd else None
-        where = self.where("benchmark")
-        self.problems += scoring_model_problems(benchmark, secrets, prices, where)
+        if not benchmark.params.model_fields_set.issuperset(self.request.benchmark.params):
+            return  # made without a field that is at fault, perhaps the judge itself
+        whole, where = self.resolution.orchestration, self.where("benchmark")
+        is_free = whole.runtime.allow_unpriced or self.faults.are_in_prices
+        bounds = (whole.budget.usd, self.request.budget.usd)
+        prices = None if is_free or bounds == (None, None) else price_values(whole)
+        self.problems += scoring_model_problems(benchmark, self.maker.secrets, prices, where)
 
     def _paths(self) -> RunPaths | None:
         output = self.request.output

@@ -9,11 +9,10 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
 from pydantic import (
-    AfterValidator,
     BaseModel,
     ConfigDict,
     Field,
@@ -29,16 +28,8 @@ from steelyard.config.secret_names import shown_url
 
 Text = Annotated[str, StringConstraints(min_length=1)]
 
-MAX_SAMPLES: Final = 15
-
-
-def _odd(samples: int) -> int:
-    if samples % 2 == 0:
-        raise ValueError("give an odd number of samples, so that there is always a majority")
-    return samples
-
-
-Samples = Annotated[int, Field(ge=1, le=MAX_SAMPLES), AfterValidator(_odd)]
+Samples = Literal[1, 3, 5, 7, 9, 11, 13, 15]
+"""Odd, so that there is always a majority."""
 
 
 class _Strict(BaseModel):
