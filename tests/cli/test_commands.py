@@ -35,7 +35,7 @@ def test_list_without_a_kind_shows_every_kind_that_has_anything(steelyard: Run) 
     assert (ran.status, headings) == (0, ["benchmarks:", "harnesses:", "environments:"])
     assert "humaneval" in ran.out
     document = steelyard("list", "--json").json["components"]
-    assert [one["id"] for one in document["harness"]] == ["chat", "oracle", "nop"]
+    assert [one["id"] for one in document["harness"]] == ["chat", "command", "oracle", "nop"]
     assert document["scanner"] == []
 
 
