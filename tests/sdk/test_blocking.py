@@ -40,6 +40,18 @@ def test_context_variables_reach_the_call_inside_a_loop() -> None:
     assert found == {"somebody"}
 
 
+def test_a_loop_that_the_caller_has_set_stays_set() -> None:
+    loop = asyncio.new_event_loop()
+    asyncio.set_event_loop(loop)
+    try:
+        assert sy.run(Sums, Say).is_complete
+        assert asyncio.get_event_loop_policy().get_event_loop() is loop
+        assert loop.run_until_complete(sy.arun(Sums, Say)).is_complete
+    finally:
+        asyncio.set_event_loop(None)
+        loop.close()
+
+
 def test_an_exception_comes_out_of_the_call_inside_a_loop_too() -> None:
     async def cell() -> None:
         sy.run(Sums, Say, k=0)

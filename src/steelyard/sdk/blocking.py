@@ -65,7 +65,8 @@ class _Work(Generic[T]):
     def run(self) -> None:
         """Run it to its end; keep what came of it."""
         try:
-            with asyncio.Runner() as runner:
+            # With a factory it leaves the loop alone that this thread may have set for itself.
+            with asyncio.Runner(loop_factory=asyncio.new_event_loop) as runner:
                 self._returned.append(runner.run(self._main()))
         except BaseException as error:  # noqa: BLE001 — handed on by `result`
             self._error = error
