@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 import time
 from pathlib import Path
 from typing import Any
@@ -177,3 +178,32 @@ def test_a_launch_that_is_cancelled_before_its_first_turn_starts_no_attempt(
     assert run.finished is not None
     assert run.finished["outcome"] == "cancelled"
     assert b'"started"' not in (run.root / "events.jsonl").read_bytes()
+
+
+def test_ctrl_c_in_a_program_that_runs_a_launch_stops_it_in_order(tmp_path: Path) -> None:
+    prepared = prepare(resolved(tmp_path, slow_request("a")))
+
+    async def go() -> None:
+        loop = asyncio.get_running_loop()
+        loop.call_later(0.2, signal.raise_signal, signal.SIGINT)
+        await launch(prepared)
+
+    with pytest.raises(KeyboardInterrupt):
+        asyncio.run(go())
+    assert_nothing_is_left(tmp_path)
+
+
+def test_a_caller_that_cancels_again_and_again_still_gets_its_records(tmp_path: Path) -> None:
+    """As a cancel scope of anyio does, at every turn, until its task has ended."""
+    prepared = prepare(resolved(tmp_path, slow_request("a", environment=STUCK)))
+
+    async def go() -> None:
+        task = asyncio.get_running_loop().create_task(launch(prepared))
+        await asyncio.sleep(0.2)
+        while not task.done():
+            task.cancel()
+            await asyncio.sleep(0)
+        assert task.cancelled()
+
+    asyncio.run(go())
+    assert_nothing_is_left(tmp_path)

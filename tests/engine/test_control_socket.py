@@ -236,6 +236,23 @@ def test_the_system_says_who_calls() -> None:
         assert control_server.peer_uid(ours) == os.geteuid()
 
 
+def test_what_a_caller_is_told_is_redacted(tmp_path: Path, sockets: Path) -> None:
+    async def go() -> bytes:
+        folder = our_folder(sockets)
+        server = control_server.ControlServer(
+            Controls(), folder, "t", lambda data: data.replace(b"own that run", b"[...]")
+        )
+        await server.start()
+        reader, writer = await asyncio.open_unix_connection(str(server.socket_path))
+        writer.write(as_line({"token": "t", "root": "/r"}))
+        first = await reader.readline()
+        writer.close()
+        await server.close()
+        return first
+
+    assert b"does not [...]" in asyncio.run(go())
+
+
 # -- runs that nobody can be asked about ---------------------------------------------------------
 
 

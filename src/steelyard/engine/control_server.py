@@ -15,7 +15,7 @@ import secrets
 import socket
 import struct
 import tempfile
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Final
@@ -39,9 +39,12 @@ _STALE_AFTER_S: Final = 60.0
 class ControlServer:
     """Answers callers on a socket; made by `serving`."""
 
-    def __init__(self, controls: Controls, folder: Path, token: str) -> None:
+    def __init__(
+        self, controls: Controls, folder: Path, token: str, redact: Callable[[bytes], bytes]
+    ) -> None:
         self._controls = controls
         self._token = token
+        self._redact = redact
         self.socket_path = folder / protocol.SOCKET_NAME
         self._server: asyncio.Server | None = None
         self._callers: set[asyncio.Task[None]] = set()
@@ -77,7 +80,7 @@ class ControlServer:
                 reply = protocol.answer(
                     self._controls, line, token=self._token, roots=self._controls.roots
                 )
-                writer.write(reply)
+                writer.write(self._redact(reply))
                 async with asyncio.timeout(CALL_LIMIT_S):
                     await writer.drain()
         except (OSError, TimeoutError):  # it has gone, or takes no answer
@@ -100,8 +103,10 @@ class ControlServer:
 
 
 @asynccontextmanager
-async def serving(controls: Controls, clock: Clock) -> AsyncIterator[None]:
-    """Let `steelyard ctl` reach a launch meanwhile.
+async def serving(
+    controls: Controls, clock: Clock, redact: Callable[[bytes], bytes] = bytes
+) -> AsyncIterator[None]:
+    """Let `steelyard ctl` reach a launch meanwhile; what it is told is passed through `redact`.
 
     Where no socket can be made the launch goes on without, and the log says why.
     """
@@ -115,7 +120,7 @@ async def serving(controls: Controls, clock: Clock) -> AsyncIterator[None]:
             folder = Path(tempfile.mkdtemp(prefix=protocol.FOLDER_PREFIX, dir=base))
             token = secrets.token_hex(32)
             lock = _write_token(folder, token)
-            server = ControlServer(controls, folder, token)
+            server = ControlServer(controls, folder, token, redact)
             await server.start()
             controls.address = str(server.socket_path)
         except OSError as error:

@@ -135,7 +135,9 @@ async def launch(
     with ExitStack() as stack:
         if handle_signals:
             _handle_signals(driver.cancel, stack)
-        return await _to_its_end(driver, executor, serving(controls, prepared.clock))
+        return await _to_its_end(
+            driver, executor, serving(controls, prepared.clock, prepared.redactor.raw)
+        )
 
 
 async def _to_its_end(
