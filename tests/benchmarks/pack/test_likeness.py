@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from steelyard.benchmarks.pack.bounded.likeness import ALGORITHMS, best_ratio, f1, words_of
+from steelyard.benchmarks.pack.validators.likeness import MAX_F1_CHARS
 from tests.benchmarks.pack.scored import scored
 from tests.benchmarks.scoring import problems_of, write_pack
 
@@ -96,6 +97,15 @@ def test_ten_megabytes_are_compared_in_bounded_time(tmp_path: Path, kind: str, p
         validators = "[{type: token_f1, expected: hello world}]"
     value, _ = scored(tmp_path, validators, piece * (TEN_MB // len(piece)))
     assert 0 <= value <= 1
+
+
+@pytest.mark.integration
+def test_words_are_compared_up_to_a_length(tmp_path: Path) -> None:
+    validators = "[{type: token_f1, expected: hello world, words: unicode}]"
+    for piece in ("東", "a "):
+        text = piece * (MAX_F1_CHARS // len(piece))
+        assert "expected" in scored(tmp_path, validators, text)[1]
+        assert "too long" in scored(tmp_path, validators, text + "xx")[1]
 
 
 def test_an_answer_far_too_long_for_the_expected_text_is_0_without_comparing(

@@ -115,6 +115,17 @@ def test_ten_megabytes_are_a_zero_with_a_reason(
 
 
 @pytest.mark.integration
+def test_more_values_than_a_schema_is_applied_to_are_a_zero_not_a_timeout(tmp_path: Path) -> None:
+    both = (
+        "[{type: json_schema, schema: {items: {minimum: 0}}},"
+        " {type: json_path, path: '$[?@>0]', exists: true}]"
+    )
+    assert scored(tmp_path, both, "[" + "1," * 90_000 + "1]") == (1, "")
+    value, reason = scored(tmp_path, both, "[" + "1," * 100_000 + "1]")
+    assert (value, reason.count("more than 100000 values")) == (0, 2)
+
+
+@pytest.mark.integration
 def test_more_than_ten_megabytes_are_not_even_read(tmp_path: Path) -> None:
     value, reason = scored(tmp_path, EQUALS, " " * (TEN_MB + 1), case={"answer": 1})
     assert value == 0
@@ -154,8 +165,8 @@ def test_a_pattern_in_a_filter_ends_in_bounded_time(
 
 @pytest.mark.integration
 def test_a_path_that_selects_without_end_is_a_zero(tmp_path: Path) -> None:
-    answer = json.dumps([[[1] * 100] * 50] * 50)
-    validators = '[{type: json_path, path: "$..*..*..*", count: {min: 1}}]'
+    answer = json.dumps([[[1] * 100] * 30] * 30)
+    validators = '[{type: json_path, path: "$..*..*", count: {min: 1}}]'
     value, reason = scored(tmp_path, validators, answer)
     assert value == 0
     assert "more than 100000" in reason

@@ -31,7 +31,7 @@ class NotJson(ValueError):
     """A text that holds no JSON value, or one that is refused; its words are for people."""
 
 
-def found_json(text: str, find: str) -> Any:
+def found_json(text: str, find: str, most: int | None = None) -> Any:
     """Find and read a value.
 
     Args:
@@ -39,18 +39,19 @@ def found_json(text: str, find: str) -> Any:
         find: `whole`: the text is JSON and nothing else; `block`: the last fenced block marked
             `json`, else the last one without a mark; `last`: the last object or array (or the
             whole text, where that is JSON).
+        most: values it may consist of; None for `MAX_VALUES`.
 
     Raises:
         NotJson: there is none, or it is refused.
     """
     if find == "block":
-        return read_json(_last_block(text))
+        return read_json(_last_block(text), most)
     if find == "last":
-        return _last_value(text)
-    return read_json(text)
+        return _last_value(text, most)
+    return read_json(text, most)
 
 
-def read_json(text: str) -> Any:
+def read_json(text: str, most: int | None = None) -> Any:
     """Read a text that is JSON, outer white space aside; raise `NotJson` where it is not."""
     try:
         value = json.loads(text.strip(), object_pairs_hook=_object, parse_constant=_constant)
@@ -63,19 +64,20 @@ def read_json(text: str) -> Any:
         raise
     except ValueError as error:  # more digits than Python reads
         raise NotJson("a number with too many digits") from error
-    check_bounds(value)
+    check_bounds(value, most)
     return value
 
 
-def check_bounds(value: Any) -> None:
+def check_bounds(value: Any, most: int | None = None) -> None:
     """Raise `NotJson` where a value is too deep, too large or holds a number that is not finite."""
+    most = MAX_VALUES if most is None else most
     count = 0
     level: list[Any] = [value]
     depth = 0
     while level:
         count += len(level)
-        if count > MAX_VALUES:
-            raise NotJson(f"more than {MAX_VALUES} values")
+        if count > most:
+            raise NotJson(f"more than {most} values")
         if depth > MAX_DEPTH:
             raise NotJson(f"nested deeper than {MAX_DEPTH}")
         below: list[Any] = []
@@ -136,9 +138,9 @@ def _last_block(text: str) -> str:
     return text[slice(*found)]
 
 
-def _last_value(text: str) -> Any:
+def _last_value(text: str, most: int | None) -> Any:
     try:
-        return read_json(text)
+        return read_json(text, most)
     except NotJson:
         end = text[-LAST_CHARS:]
     first: NotJson | None = None
@@ -146,7 +148,7 @@ def _last_value(text: str) -> Any:
     for pattern in (_BRACKETS_OUTSIDE_STRINGS, _BRACKETS):
         for start, stop in _last_spans(end, pattern):
             try:
-                return read_json(end[start:stop])
+                return read_json(end[start:stop], most)
             except NotJson as error:
                 first = first or error
     raise first or NotJson("no JSON object or array in it")

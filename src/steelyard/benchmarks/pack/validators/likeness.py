@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Final
 from steelyard.benchmarks.pack.bounded.likeness import best_f1, best_ratio, cost_of
 from steelyard.benchmarks.pack.schema_validators.texts import FuzzySpec, TokenF1Spec
 from steelyard.benchmarks.pack.template import Template
-from steelyard.benchmarks.pack.timebox import HERE_CHARS, MAX_TEXT_CHARS, boxed
+from steelyard.benchmarks.pack.timebox import HERE_CHARS, boxed
 from steelyard.benchmarks.pack.validators.contract import PASSED, TextValidator, Verdict
 from steelyard.benchmarks.pack.validators.making import Making
 from steelyard.benchmarks.pack.validators.texts import normal, shown, texts_of
@@ -16,6 +16,8 @@ from steelyard.benchmarks.pack.validators.texts import normal, shown, texts_of
 MAX_COST: Final = 1e10
 """About half a second."""
 _HERE_COST: Final = 1e8
+MAX_F1_CHARS: Final = 1024 * 1024
+"""A text of ten times that takes seconds where each character is a word."""
 _MAX_EXPECTED_CHARS: Final = 100_000
 _MAX_EXPECTED_PARTIAL_CHARS: Final = 2_000
 
@@ -100,7 +102,7 @@ class TokenF1(LikenessValidator):
     async def judge(self, text: str, fields: Mapping[str, Any]) -> Verdict:
         """Count shared words."""
         expected = texts_of(self._expected, fields)
-        if len(text) > MAX_TEXT_CHARS:
+        if len(text) > MAX_F1_CHARS:
             return Verdict(0.0, f"{len(text)} characters: too long to compare")
         likeness = await boxed(
             best_f1,
@@ -113,7 +115,7 @@ class TokenF1(LikenessValidator):
     def fault_in(self, fields: Mapping[str, Any]) -> str | None:
         """Find expected texts that are too long together."""
         total = sum(map(len, texts_of(self._expected, fields)))
-        return None if total <= MAX_TEXT_CHARS else f"expected texts of {total} characters together"
+        return None if total <= MAX_F1_CHARS else f"expected texts of {total} characters together"
 
 
 def make_fuzzy(making: Making, spec: FuzzySpec) -> Fuzzy:
