@@ -11,6 +11,7 @@ import pytest
 import steelyard as sy
 from steelyard.components.values import Usage
 from steelyard.results.kept_files import KeptFileUnreadable
+from steelyard.results.lines import encode
 from tests.sdk.parts import Say, Sums
 
 
@@ -148,3 +149,19 @@ def test_usage_and_cost_are_typed(model_url: str) -> None:
     assert run.cost_usd == pytest.approx(run.usage.input_tokens)
     unpriced = sy.run(Sums, "chat", sy.Model("small", base_url=model_url))
     assert unpriced.cost_usd is None
+
+
+def test_a_journal_that_ends_with_no_outcome_of_ours_is_refused(run: sy.RunResult) -> None:
+    events = run.run_dir / "events.jsonl"
+    lines = events.read_bytes().splitlines(keepends=True)
+    last = json.loads(lines[-1].rpartition(b"\t")[0]) | {"outcome": "exploded"}
+    events.write_bytes(b"".join([*lines[:-1], encode(last)]))
+    with pytest.raises(sy.RunUnreadable, match="unknown outcome 'exploded'"):
+        sy.load_run(run.run_dir)
+    events.write_bytes(b"".join(lines[:-1]))
+    dead = sy.load_run(run.run_dir)
+    assert (dead.outcome, dead.is_complete) == (None, False)
+    assert repr(dead).startswith("<RunResult 'none_Sums_Say' not ended: ")
+    assert "not ended" in dead._repr_html_()
+    with pytest.raises(sy.NotCompleted, match="none_Sums_Say: not ended"):
+        dead.require_completed()

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Self
 from steelyard.components.issues import Outcome
 from steelyard.components.values import NO_USAGE, Usage
 from steelyard.engine.events import RequestResult, RunOutcome
+from steelyard.results.documents import RunUnreadable
 from steelyard.results.records import AttemptRecord
 from steelyard.sdk.faults import NotCompleted
 from steelyard.sdk.scores import Score
@@ -277,6 +278,8 @@ def load_run(path: str | Path) -> RunResult:
     root = newest_run(Path(path)).root
     metrics = summarise(root)
     ended = metrics["outcome"]
+    if ended is not None and ended not in list(RunOutcome):
+        raise RunUnreadable(root, f"its journal ends with the unknown outcome {ended!r}")
     return _with_figures(
         metrics,
         name=str(metrics["request"] or root.parent.name),
