@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import resource
+from collections.abc import Iterator
 from typing import Any
 
 import orjson
+import pytest
 
+from steelyard.models.mock.answers import echo
 from tests.models.calling import PROTOCOLS
 from tests.models.gateway.serving import (
     PATHS,
@@ -67,6 +71,17 @@ def test_each_piece_reaches_the_agent_before_the_next_is_sent() -> None:
     assert attempt.steps[-1].message == "<0><1><2><3><4>"
 
 
+@pytest.fixture
+def many_files() -> Iterator[None]:
+    """Both ends of a thousand connections are in this process."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = 8 * STREAMS
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(wanted, hard)), hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+@pytest.mark.usefixtures("many_files")
 def test_five_hundred_streams_at_once_all_come_whole() -> None:
     """Every stream has begun at the agent before any has ended at the endpoint."""
     begun = 0
@@ -184,3 +199,24 @@ def test_requests_above_the_rate_wait_and_are_not_refused() -> None:
     statuses, waited_s = asyncio.run(run())
     assert statuses == [200] * 14
     assert waited_s > 0.05
+
+
+def test_whole_answers_that_nobody_reads_do_not_pile_up() -> None:
+    async def run() -> tuple[int, int]:
+        text = "x" * 1_000_000
+        async with served(mock={"sources": [echo]}) as (attempt, mock):
+            port = int(attempt.url.rpartition(":")[2])
+            _, writer = await asyncio.open_connection("127.0.0.1", port, limit=1000)
+            data = orjson.dumps(body_of("openai-chat", text))
+            head = "POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\nx-api-key: "
+            head += f"{attempt.ticket.token}\r\ncontent-length: {len(data)}\r\n\r\n"
+            writer.write((head.encode() + data) * 60)
+            seen = -1
+            while seen != mock.server.stats.calls:
+                seen = mock.server.stats.calls
+                await asyncio.sleep(0.3)
+            writer.transport.abort()
+            return seen, len(attempt.steps)
+
+    made, _ = asyncio.run(run())
+    assert 1 <= made < 30

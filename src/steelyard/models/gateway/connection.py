@@ -295,6 +295,8 @@ class Connection(asyncio.Protocol):
     async def _run(self, work: Work, body: bytes) -> None:
         try:
             await work.run(body, self)
+            # Answers that nobody reads must not pile up: the next one waits for this one's reader.
+            await self.drained()
         except asyncio.CancelledError:
             self.abort()
             raise
