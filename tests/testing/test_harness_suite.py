@@ -8,11 +8,14 @@ import random
 import signal
 from collections.abc import Iterator
 from contextlib import suppress
+from typing import Any
 
 import pytest
 
+from steelyard.components.environment import ExecResult
 from steelyard.components.registry import BUILTINS, Kind, find
 from steelyard.testing.checks import Check
+from steelyard.testing.fake_environment import FakeEnvironment
 from steelyard.testing.harness_suite import CLAUSES, harness_suite
 from tests.testing.broken_harnesses import BROKEN, STARTED, Sound
 
@@ -65,12 +68,26 @@ def test_what_is_broken_breaks_its_clause_and_no_other(clause: str) -> None:
     assert failed <= {clause, *broken.also}
 
 
+WORLDS: dict[str, dict[str, Any]] = {
+    "chat": {},
+    "oracle": {},
+    "nop": {},
+    "command": {
+        "params": {"run": ["echo", "42"]},
+        "environment": lambda: FakeEnvironment(lambda _call: ExecResult(0, b"42\n", b"")),
+    },
+}
+"""What each built-in harness is given."""
+
 BUILT_IN = [
     pytest.param(check, id=f"{name}-{check}")
-    for name in BUILTINS[Kind.HARNESS]
-    if name in ("chat", "oracle", "nop")
-    for check in harness_suite(find(Kind.HARNESS, name).component)
+    for name, world in WORLDS.items()
+    for check in harness_suite(find(Kind.HARNESS, name).component, **world)
 ]
+
+
+def test_every_built_in_harness_is_held_against_the_suite() -> None:
+    assert set(WORLDS) == set(BUILTINS[Kind.HARNESS])
 
 
 @pytest.mark.integration

@@ -64,7 +64,7 @@ async def it_declares_what_it_is(subject: AnalyzerSubject) -> None:
 
 @CLAUSES.add
 async def its_parameters_are_json(subject: AnalyzerSubject) -> None:
-    """Parameters go through JSON unchanged, and a misspelt one is an error."""
+    """Parameters come through JSON as they are, and a misspelt one is an error."""
     check_params(subject.component.Params, subject.params)
 
 

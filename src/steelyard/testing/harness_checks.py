@@ -38,10 +38,14 @@ _SEAM_S = 110.0
 
 
 def check_params(params_model: type[Any], params: Mapping[str, Any]) -> None:
-    """Parameters go through JSON unchanged, and a misspelt one is an error."""
+    """Parameters come through JSON as they are, can be written into an identity, and a misspelt
+    one is an error.
+    """
     checked = params_model.model_validate(dict(params))
-    text = json.dumps(checked.model_dump(mode="json"), allow_nan=False)
-    assert params_model.model_validate(json.loads(text)) == checked, text
+    arrived = params_model.model_validate(json.loads(json.dumps(dict(params), allow_nan=False)))
+    assert arrived == checked, f"{checked} arrives as {arrived}"
+    for made in (checked, arrived):
+        json.dumps(made.model_dump(mode="json"), allow_nan=False)
     try:
         params_model.model_validate({**params, "no_such_parameter_of_it": 1})
     except ValidationError:
@@ -65,7 +69,7 @@ async def it_declares_what_it_is(subject: HarnessSubject) -> None:
 
 @CLAUSES.add
 async def its_parameters_are_json(subject: HarnessSubject) -> None:
-    """Parameters go through JSON unchanged, and a misspelt one is an error."""
+    """Parameters come through JSON as they are, and a misspelt one is an error."""
     check_params(subject.component.Params, subject.params)
 
 
@@ -210,7 +214,9 @@ async def nothing_of_an_attempt_stays(subject: HarnessSubject) -> None:
 def _said(run: HarnessRun) -> tuple[object, ...]:
     model = run.context.model
     asked = [tuple(r.messages) for r in model.requests] if isinstance(model, ScriptedModel) else []
-    return run.result.answer, asked, [step.as_json() for step in run.context.steps]
+    # What a step's `extra` holds may be measured: durations, exit codes.
+    steps = [(s.source, s.message, s.tool_calls, s.results) for s in run.context.steps]
+    return run.result.answer, asked, steps
 
 
 @CLAUSES.add

@@ -70,6 +70,11 @@ async def _cancelled(
     asked = asyncio.ensure_future(hanging.asked.wait())
     await asyncio.wait({running, asked}, timeout=_START_S, return_when=asyncio.FIRST_COMPLETED)
     asked.cancel()
+    if running.done():
+        # It waits for nothing of the kind; a crash before that has shown nothing.
+        error = running.exception()
+        if error is not None and not isinstance(error, AttemptFault | EnvironmentFault):
+            raise error
     running.cancel()
     await asyncio.wait({running}, timeout=CANCEL_S)
     try:

@@ -102,7 +102,7 @@ async def it_declares_what_it_is(subject: ScannerSubject) -> None:
 
 @CLAUSES.add
 async def its_parameters_are_json(subject: ScannerSubject) -> None:
-    """Parameters go through JSON unchanged, and a misspelt one is an error."""
+    """Parameters come through JSON as they are, and a misspelt one is an error."""
     check_params(subject.component.Params, subject.params)
 
 
