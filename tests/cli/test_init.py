@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -169,3 +170,18 @@ def test_a_stand_in_model_beside_a_command_ends_with_its_status(
     assert ran.returncode == status, ran.stderr
     assert ran.stdout == ""
     assert "listening on http://127.0.0.1:" in ran.stderr
+
+
+@pytest.mark.integration
+def test_a_signal_for_the_stand_in_model_reaches_its_command_first() -> None:
+    script = 'trap "exit 9" TERM; echo ready; while :; do sleep 0.05; done'
+    with subprocess.Popen(
+        [sys.executable, "-m", "steelyard", "mock-model", "--", "sh", "-c", script],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=30) == 9
