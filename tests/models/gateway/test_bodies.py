@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from steelyard.models.gateway.bodies import Unreadable, prepare, read_body
@@ -27,6 +27,7 @@ NAMES = st.sampled_from(["temperature", "top_p", "model", "stream", "stream_opti
     is_ascii=st.booleans(),
     indent=st.none() | st.integers(0, 3),
 )
+@settings(deadline=None, max_examples=60)
 def test_params_win_and_all_else_stays(
     extra: dict[str, Any],
     params: dict[str, Any],

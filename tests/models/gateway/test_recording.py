@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from steelyard.components.model import ToolCall
@@ -314,6 +314,7 @@ ROLES = st.sampled_from(["user", "assistant", "tool", "system", "developer", "x"
     role=ROLES,
     system=JSON,
 )
+@settings(deadline=None, max_examples=60)
 def test_no_conversation_makes_a_recorder_stumble(
     protocol: str, items: Any, role: str, system: Any
 ) -> None:

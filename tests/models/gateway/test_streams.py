@@ -6,7 +6,7 @@ from typing import Any
 
 import orjson
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from steelyard.models.gateway import streams
@@ -68,6 +68,7 @@ def test_a_stream_reads_as_the_whole_answer_would(protocol: str, kind: str) -> N
     places=st.lists(st.integers(0, 100_000), max_size=40),
     strips=st.booleans(),
 )
+@settings(deadline=None, max_examples=60)
 def test_any_cut_gives_the_same_reading_and_the_same_bytes(
     protocol: str, kind: str, end_of_line: bytes, places: list[int], strips: bool
 ) -> None:
@@ -205,6 +206,7 @@ TYPES = st.sampled_from(
 
 
 @given(protocol=st.sampled_from(sorted(PROTOCOLS)), event=st.dictionaries(NAMES, JSON), kind=TYPES)
+@settings(deadline=None, max_examples=60)
 def test_no_event_makes_a_reader_stumble(protocol: str, event: dict[str, Any], kind: str) -> None:
     for one in (event, {**event, "type": kind}):
         try:
@@ -217,6 +219,7 @@ def test_no_event_makes_a_reader_stumble(protocol: str, event: dict[str, Any], k
 
 
 @given(protocol=st.sampled_from(sorted(PROTOCOLS)), data=st.binary(max_size=200))
+@settings(deadline=None, max_examples=60)
 def test_no_bytes_make_a_reader_stumble(protocol: str, data: bytes) -> None:
     out, _ = passed(cut(data, [5, 50, 90]), protocol)
     assert out == data
@@ -229,6 +232,7 @@ KEYS = ["sk-secret-value-1234", "pass word/+=&?"]
     texts=st.lists(st.sampled_from([*KEYS, "sk-sec", "ret", "s", "data: x", "\n\n", "=", "cGFz"])),
     places=st.lists(st.integers(0, 1000), max_size=30),
 )
+@settings(deadline=None, max_examples=60)
 def test_no_cut_lets_a_secret_through(texts: list[str], places: list[int]) -> None:
     secrets = Secrets(KEYS)
     data = "".join(texts).encode()
