@@ -39,6 +39,19 @@ async def _serve_command(
     settings: MockSettings, announce: Callable[[Announcement], None], command: Sequence[str]
 ) -> int:
     loop = asyncio.get_running_loop()
+    process: asyncio.subprocess.Process | None = None
+    early: list[signal.Signals] = []
+
+    def pass_on(number: signal.Signals) -> None:
+        if process is None:
+            early.append(number)
+        elif process.returncode is None:
+            process.send_signal(number)
+
+    # Before the command starts: a signal between its start and ours would leave it behind.
+    loop.add_signal_handler(signal.SIGTERM, pass_on, signal.SIGTERM)
+    # A terminal sends Ctrl-C to both; the endpoint stays until the command has stopped.
+    loop.add_signal_handler(signal.SIGINT, lambda: None)
     async with listening(settings) as found:
         announce(Announcement(found.url, found.port, os.getpid()))
         try:
@@ -50,13 +63,7 @@ async def _serve_command(
                 f"{command[0]!r} cannot be started: {error.strerror}",
                 remedy="check the program behind `--`",
             ) from error
-
-        def pass_on(number: signal.Signals) -> None:
-            if process.returncode is None:
-                process.send_signal(number)
-
-        loop.add_signal_handler(signal.SIGTERM, pass_on, signal.SIGTERM)
-        # A terminal sends Ctrl-C to both; the endpoint stays until the command has stopped.
-        loop.add_signal_handler(signal.SIGINT, lambda: None)
+        for number in early:
+            process.send_signal(number)
         status = await process.wait()
     return status if status >= 0 else 128 - status
