@@ -152,6 +152,21 @@ def test_ctrl_z_gives_the_terminal_back_and_fg_takes_it_again(opened: Open) -> N
     pane.sees("cancelled")
 
 
+def test_after_a_stop_that_none_could_see_coming_keys_are_keys_again(opened: Open) -> None:
+    pane = opened(STEADY)
+    pane.type(f"{LAUNCH} & echo $! > pid; fg")
+    pane.sees("running longest")
+    pane.run("run-shell", f"kill -STOP $(cat {pane.folder}/pid)")
+    pane.sees("Stopped")
+    pane.type("fg")
+    pane.until(lambda: pane.screen().rstrip().endswith("stop"))
+    pane.press("p")
+    pane.sees("paused ·")
+    pane.press("C-c")
+    pane.sees("cancelled")
+    shell_is_whole(pane)
+
+
 def test_a_background_job_is_never_stopped_for_its_terminal(opened: Open) -> None:
     pane = opened(request("short", benchmark={"tasks": 9}, harness={"sleep_s": 0.5}))
     pane.type(f"stty tostop; ({LAUNCH} > out; echo $? > status) &")

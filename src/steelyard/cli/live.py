@@ -175,6 +175,7 @@ class Live:
         self._loop = loop
         with suppress(ValueError, RuntimeError):  # not the main thread
             loop.add_signal_handler(signal.SIGWINCH, self._show)
+            loop.add_signal_handler(signal.SIGCONT, self._continue)
             if signal.getsignal(signal.SIGTSTP) is not signal.SIG_IGN:
                 loop.add_signal_handler(signal.SIGTSTP, self._suspend)
 
@@ -184,8 +185,14 @@ class Live:
             self._keyboard.stop()
         self._drawer.suspend()
         os.kill(os.getpid(), signal.SIGSTOP)
-        # From here on somebody has said `fg` or `bg`.
+        # From here on somebody has said `fg` or `bg`: SIGCONT, which `_continue` is told of.
         self._drawer.resume()
+
+    def _continue(self) -> None:
+        """Go on after a stop, ours or one that nobody could see coming (SIGSTOP)."""
+        if self._keyboard is not None:
+            self._keyboard.start_anew()
+        self._drawer.start_anew()
         self._listen()
         self._show()
 

@@ -58,6 +58,10 @@ class Keyboard:
         elif not is_ours and self._loop is not None:
             self._stop_reading()
 
+    def start_anew(self) -> None:
+        """Set the modes once more at the next look: a shell has put its own in place."""
+        self._stop_reading()
+
     def stop(self) -> None:
         """Read no more and put the terminal's modes back. Safe to call twice."""
         self._stop_reading()

@@ -33,12 +33,13 @@ class Drawer:
         self._stream = stream
         self._fd = descriptor(stream)
         self._frame_s = frame_s
-        self._painter = Painter(colours=not os.environ.get("NO_COLOR"))
+        self._painter = self._new_painter()
         self._charset = charset_of(stream)
         self._change = threading.Condition()
         self._view: View | None = None
         self._above: deque[str] = deque(maxlen=_MAX_WAITING)
         self._is_dirty = self._is_suspended = self._is_closing = self._is_gone = False
+        self._is_lost = False
         self._is_off = threading.Event()
         """Nothing of ours stands on the terminal."""
         self._is_off.set()
@@ -72,6 +73,12 @@ class Drawer:
             self._is_suspended, self._is_dirty = False, True
             self._change.notify()
 
+    def start_anew(self) -> None:
+        """Draw everything where the cursor is now: others have written meanwhile."""
+        with self._change:
+            self._is_lost = self._is_dirty = True
+            self._change.notify()
+
     def close(self) -> None:
         """Print what still waits and leave the terminal as it was found. Safe to call twice."""
         with self._change:
@@ -90,6 +97,8 @@ class Drawer:
                 self._change.wait_for(lambda: self._is_dirty or self._is_closing)
                 closing, suspended = self._is_closing, self._is_suspended
                 view, self._is_dirty = self._view, False
+                if self._is_lost:
+                    self._painter, self._is_lost = self._new_painter(), False
                 is_ours = closing or (not suspended and is_foreground(self._fd))
                 above = list(self._above) if is_ours else []
                 if is_ours:
@@ -108,6 +117,10 @@ class Drawer:
             self._change.wait_for(
                 lambda: self._is_closing or self._is_suspended is not suspended, self._frame_s
             )
+
+    @staticmethod
+    def _new_painter() -> Painter:
+        return Painter(colours=not os.environ.get("NO_COLOR"))
 
     def _draw(self, view: View | None, above: list[str]) -> None:
         width, height = self._size()
