@@ -17,6 +17,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
+from steelyard.components.catalog import catalog_folder
 from steelyard.environments import seccomp
 
 INSIDE_UID: Final = 65534
@@ -213,6 +214,7 @@ def options(
     words += ["--remount-ro", "/dev"]
     words += ["--bind", str(layout.tmp), TMP, "--bind", str(layout.workdir), WORKDIR]
     words += _python(layout.python)  # after /tmp: it may lie below
+    words += _covered(layout.python)
     words += ["--remount-ro", "/"]  # last: bubblewrap's own root is a tmpfs that can be written
     words += ["--chdir", chdir]
     words += ["--seccomp", str(seccomp_fd), "--json-status-fd", str(status_fd)]
@@ -238,6 +240,21 @@ def _python(python: Path) -> list[str]:
     if Path("/usr") in (python, *python.parents):
         return []
     return ["--ro-bind", str(python), str(python)]
+
+
+def _covered(python: Path) -> list[str]:
+    """Lay an empty folder over our own packs, where a folder that is bound holds them.
+
+    Installed into the system's Python, their references and hidden files lie below `/usr`: an
+    agent that looks around would find them.
+    """
+    packs = catalog_folder()
+    for shown in (Path("/usr"), python):
+        if packs.is_dir() and packs.is_relative_to(shown.resolve()):
+            inside = str(shown / packs.relative_to(shown.resolve()))
+            cover = ["--size", "4096", "--perms", "0555", "--tmpfs", inside]
+            return [*cover, "--remount-ro", inside]
+    return []
 
 
 def _etc(layout: Layout) -> list[str]:
