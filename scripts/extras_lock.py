@@ -26,25 +26,29 @@ def name_of(line: str) -> str:
     return re.sub(r"[-_.]+", "-", match[0] if match else "").lower()
 
 
-def names(lock: Path, *arguments: str) -> set[str]:
-    """Resolve the project with these arguments, held to the lock; the packages' names."""
+def resolved(lock: Path, *arguments: str) -> dict[str, str]:
+    """Resolve the project with these arguments, held to the lock; each package's line by name."""
     shown = subprocess.run(
         ["uv", "pip", "compile", "pyproject.toml", "--quiet", "--no-config", "--universal",
          "--python-version", "3.11", "--no-header", "--no-annotate", "--no-strip-extras",
          "--constraint", str(lock), *arguments],
         cwd=ROOT, capture_output=True, text=True, check=True,
     ).stdout  # fmt: skip
-    return {name_of(line) for line in shown.splitlines() if "==" in line}
+    return {name_of(line): line for line in shown.splitlines() if "==" in line}
 
 
 def main(lock: Path, folder: Path) -> None:
     """Write a file for each extra."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    locked, base = blocks(lock.read_text()), names(lock)
+    locked, base = blocks(lock.read_text()), resolved(lock)
     for extra in project["optional-dependencies"]:
-        added = sorted(names(lock, "--extra", extra) - base)
-        text = "".join(locked[name] for name in added)
-        (folder / f"{extra}.txt").write_text(text if text.endswith("\n") else text + "\n")
+        found = resolved(lock, "--extra", extra)
+        # The lock's hashes under the extra's own markers: the lock serves developers, too.
+        parts = [
+            f"{found[name]} \\\n{locked[name].partition(chr(10))[2].rstrip()}\n"
+            for name in sorted(found.keys() - base.keys())
+        ]
+        (folder / f"{extra}.txt").write_text("".join(parts))
 
 
 if __name__ == "__main__":

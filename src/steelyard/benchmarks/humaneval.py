@@ -143,6 +143,8 @@ def program_of(task: Task, answer: str) -> str:
 @cache
 def _rows() -> tuple[dict[str, Any], ...]:
     if importlib.util.find_spec(_PACKAGE) is None:
-        raise BadInput("the task data of humaneval is not installed", remedy=install_command(_EXTRA))
+        raise BadInput(
+            "the task data of humaneval is not installed", remedy=install_command(_EXTRA)
+        )
     packed = resources.files(_PACKAGE).joinpath("data", "HumanEval.jsonl.gz").read_bytes()
     return tuple(orjson.loads(line) for line in gzip.decompress(packed).split(b"\n") if line)
