@@ -3,8 +3,13 @@
 import sqlite3
 import sys
 
-with open("schema.sql", encoding="utf-8") as file:
-    schema = file.read()
+# As in schema.sql, which may have been changed.
+SCHEMA = """
+CREATE TABLE members (id INTEGER PRIMARY KEY, name TEXT NOT NULL, born_on TEXT NOT NULL);
+CREATE TABLE loans (id INTEGER PRIMARY KEY, member_id INTEGER NOT NULL REFERENCES members (id),
+    title TEXT NOT NULL, lent_on TEXT NOT NULL, returned_on TEXT);
+CREATE TABLE renewals (loan_id INTEGER NOT NULL REFERENCES loans (id), renewed_on TEXT NOT NULL);
+"""
 with open("query.sql", encoding="utf-8") as file:
     query = file.read().strip().removesuffix(";")
 
@@ -13,7 +18,7 @@ def listed(members, loans, renewals, today):
     """The query's rows on a library of its own."""
     base = sqlite3.connect(":memory:")
     base.row_factory = sqlite3.Row
-    base.executescript(schema)
+    base.executescript(SCHEMA)
     base.executemany("INSERT INTO members VALUES (?, ?, ?)", members)
     base.executemany("INSERT INTO loans VALUES (?, ?, ?, ?, ?)", loans)
     base.executemany("INSERT INTO renewals VALUES (?, ?)", renewals)
