@@ -91,6 +91,8 @@ class Redactor:
         self._version = -1
         self._texts: list[str] = []
         self._bytes: list[bytes] = []
+        self._text_groups: dict[str, list[str]] = {}
+        self._byte_groups: dict[bytes, list[bytes]] = {}
         self._longest_bytes = 0
 
     def _refresh(self) -> None:
@@ -108,6 +110,8 @@ class Redactor:
         self._bytes = [form.encode("utf-8", "surrogatepass") for form in self._texts]
         self._bytes.sort(key=lambda form: (-len(form), form))
         self._longest_bytes = max(map(len, self._bytes), default=0)
+        self._text_groups = _grouped(self._texts)
+        self._byte_groups = _grouped(self._bytes)
         self._version = version
 
     @property
@@ -122,7 +126,7 @@ class Redactor:
             self._refresh()
         if not self._texts:
             return text
-        present = [form for form in self._texts if form in text]
+        present = _present(self._text_groups, text)
         return text if not present else _covered(text, present, REDACTED)
 
     def raw(self, data: bytes) -> bytes:
@@ -131,13 +135,13 @@ class Redactor:
             self._refresh()
         if not self._bytes:
             return data
-        present = [form for form in self._bytes if form in data]
+        present = _present(self._byte_groups, data)
         return data if not present else _covered(data, present, _REDACTED_BYTES)
 
     def contains_secret(self, data: bytes) -> bool:
         """True where bytes hold a secret in any form; for artifacts, which are only flagged."""
         self._refresh()
-        return any(form in data for form in self._bytes)
+        return bool(_present(self._byte_groups, data))
 
     def formatter(self, pattern: str) -> RedactingFormatter:
         """Give a log formatter whose whole output is redacted."""
@@ -163,10 +167,33 @@ class Redactor:
         self._refresh()
         return max(self._longest_bytes - 1, 0)
 
-    def byte_forms(self) -> list[bytes]:
-        """Every form, longest first."""
+    def forms_in(self, data: bytes) -> list[bytes]:
+        """Every form that stands in `data`."""
         self._refresh()
-        return self._bytes
+        return _present(self._byte_groups, data)
+
+
+_GROUP_LENGTH: Final = 12
+"""How much of their beginning the forms of a group share."""
+
+
+def _grouped(forms: list[Any]) -> dict[Any, list[Any]]:
+    """Group forms by how they begin: the tokens of many attempts are looked for at once."""
+    groups: dict[Any, list[Any]] = {}
+    for form in forms:
+        groups.setdefault(form[:_GROUP_LENGTH], []).append(form)
+    return groups
+
+
+def _present(groups: dict[Any, list[Any]], data: Any) -> list[Any]:
+    """Give the forms that stand in `data`, texts or bytes as it is."""
+    return [
+        form
+        for beginning, forms in groups.items()
+        if beginning in data
+        for form in forms
+        if form in data
+    ]
 
 
 def _spans(data: Any, forms: list[Any]) -> list[tuple[int, int]]:
@@ -213,12 +240,11 @@ class StreamRedactor:
         """Take a chunk; give what can be written already."""
         data = self._held + chunk
         tail = self._redactor.tail_bytes
-        forms = self._redactor.byte_forms()
         cut = max(len(data) - tail, 0)
         if not tail:
             self._held = b""
             return data
-        present = [form for form in forms if form in data]
+        present = self._redactor.forms_in(data)
         # Nothing that a form covers is cut in two: its span waits as a whole.
         for start, stop in _spans(data, present) if present else ():
             if start < cut < stop:
