@@ -559,3 +559,30 @@ def test_calls_that_waited_while_others_spent_the_rest_are_refused() -> None:
 
     statuses, calls, faults = asyncio.run(run())
     assert (statuses, calls, len(faults)) == ([200, 402, 402, 402, 402], 1, 1)
+
+
+def test_one_sessions_connections_leave_room_for_the_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("steelyard.models.gateway.server.MAX_CONNECTIONS", 5)
+
+    async def run() -> Any:
+        async with served() as (attempt, _):
+            port = int(attempt.url.rpartition(":")[2])
+            held = [await asyncio.open_connection("127.0.0.1", port) for _ in range(5)]
+            try:
+                dropped = (await ask(attempt, "/v1/models")).status
+            except OSError:
+                dropped = 0
+            listener = socket.create_server(("127.0.0.1", 0))
+            other = listener.getsockname()[1]
+            end = await attempt.gateway.serve(listener)
+            raw_get = b"GET / HTTP/1.1\r\nhost: 127.0.0.1\r\nconnection: close\r\n\r\n"
+            status = (await exchange("127.0.0.1", other, raw_get)).status
+            end()
+            for _, writer in held:
+                writer.close()
+            await asyncio.sleep(0.05)
+            return dropped, status, (await ask(attempt, "/v1/models")).status
+
+    assert asyncio.run(run()) == (0, 200, 200)

@@ -77,6 +77,10 @@ class Work(Protocol):
 class Answerer(Protocol):
     """Who decides what becomes of requests."""
 
+    def has_room(self) -> bool:
+        """Tell whether one more connection may be open; else it is dropped at once."""
+        ...
+
     def admit(self, head: Head) -> Reply | Work:
         """Answer at once, or let the request in."""
         ...
@@ -92,7 +96,6 @@ class Connection(asyncio.Protocol):
     Args:
         answerer: decides.
         open_connections: where it enters itself while it is open.
-        max_open: a connection above it is dropped at once.
         bounds: of requests.
     """
 
@@ -100,12 +103,10 @@ class Connection(asyncio.Protocol):
         self,
         answerer: Answerer,
         open_connections: set[Connection],
-        max_open: int,
         bounds: Bounds,
     ) -> None:
         self._answerer = answerer
         self._open = open_connections
-        self._max_open = max_open
         self._bounds = bounds
         self._h11 = h11.Connection(h11.SERVER, max_incomplete_event_size=MAX_HEAD_BYTES)
         self._loop = asyncio.get_running_loop()
@@ -129,7 +130,7 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Start to serve."""
         self._transport = cast("asyncio.Transport", transport)
-        if len(self._open) >= self._max_open:
+        if not self._answerer.has_room():
             self._transport.abort()
             return
         self._open.add(self)

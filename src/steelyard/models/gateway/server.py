@@ -7,6 +7,7 @@ attempts: it stands in the endpoint's own queue, and the key stays where it was 
 from __future__ import annotations
 
 import asyncio
+import resource
 import shutil
 import socket
 import tempfile
@@ -36,7 +37,7 @@ from steelyard.models.gateway.tickets import Ticket, Tickets
 
 MAX_SOCKET_PATH_BYTES: Final = 107
 MAX_CONNECTIONS: Final = 1024
-"""At one listener: one session's programs cannot use up the descriptors of our process."""
+"""At one listener."""
 MAX_STEP_BYTES: Final = 64 * 1024
 BACKLOG: Final = 1024
 
@@ -67,6 +68,9 @@ class Gateway:
         self._tickets = Tickets()
         self._tasks: set[asyncio.Task[None]] = set()
         self._ends: list[Callable[[], None]] = []
+        self._open: list[set[Connection]] = []
+        # No session's programs may use up the descriptors that all attempts need.
+        self._max_open = resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2
         self._folder: Path | None = None
         self._host_url: str | None = None
         self._opening = asyncio.Lock()
@@ -128,11 +132,15 @@ class Gateway:
         """
         connections: set[Connection] = set()
         is_tcp = listener.family != socket.AF_UNIX
-        factory = self._factory(is_tcp=is_tcp, open_connections=connections)
+        entrance = _Entrance(self, connections, is_tcp=is_tcp)
         loop = asyncio.get_running_loop()
         make = loop.create_server if is_tcp else loop.create_unix_server
         try:
-            server: asyncio.Server = await make(factory, sock=listener, backlog=BACKLOG)
+            server: asyncio.Server = await make(
+                lambda: Connection(entrance, connections, self._bounds),
+                sock=listener,
+                backlog=BACKLOG,
+            )
         except BaseException:
             listener.close()
             raise
@@ -143,8 +151,10 @@ class Gateway:
                 connection.abort()
             if end in self._ends:
                 self._ends.remove(end)
+                self._open = [one for one in self._open if one is not connections]
 
         self._ends.append(end)
+        self._open.append(connections)
         return end
 
     async def host_url(self) -> str:
@@ -231,11 +241,10 @@ class Gateway:
             return local_reply(route, self._endpoint.settings.model_id)
         return ModelCall(ticket, self._endpoint, self._secrets, route, head)
 
-    def _factory(
-        self, *, is_tcp: bool, open_connections: set[Connection]
-    ) -> Callable[[], Connection]:
-        entrance = _Entrance(self, is_tcp)
-        return lambda: Connection(entrance, open_connections, MAX_CONNECTIONS, self._bounds)
+    def has_room(self, connections: set[Connection]) -> bool:
+        """Tell whether one more connection may be open at a listener that has these."""
+        most = min(MAX_CONNECTIONS, self._max_open // 2)
+        return len(connections) < most and sum(map(len, self._open)) < self._max_open
 
     def _remove_folder(self) -> None:
         folder, self._folder = self._folder, None
@@ -246,9 +255,13 @@ class Gateway:
 class _Entrance:
     """One listener's way in; an `Answerer` of its connections."""
 
-    def __init__(self, gateway: Gateway, is_tcp: bool) -> None:
+    def __init__(self, gateway: Gateway, connections: set[Connection], *, is_tcp: bool) -> None:
         self._gateway = gateway
+        self._connections = connections
         self._is_tcp = is_tcp
+
+    def has_room(self) -> bool:
+        return self._gateway.has_room(self._connections)
 
     def admit(self, head: Head) -> Reply | Work:
         return self._gateway.decide(head, is_tcp=self._is_tcp)
