@@ -8,8 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import parse_qsl, unquote
 
 from steelyard.config.errors import BadInput, Problem, Where
+from steelyard.config.secret_names import is_secret_name
 from steelyard.config.secrets import MARKER, SecretRef, SecretStore
 from steelyard.models.address import Address, header_pairs, parse_address
 from steelyard.models.protocols import PROTOCOLS
@@ -85,8 +87,10 @@ def parse_settings(settings: Mapping[str, Any], secrets: SecretStore) -> Endpoin
         extra_header_names=frozenset(name.lower().encode("ascii") for name in extra),
         secrets=tuple(
             sorted(
-                _secrets(settings, secrets)
-                | set(filter(None, (address.basic_auth, address.parts.password)))
+                {key or ""}
+                | _header_secrets(extra)
+                | _url_secrets(address)
+                | _referred(settings.get("params"), secrets)
             )
         ),
     )
@@ -108,16 +112,38 @@ def _headers(
     }
 
 
-def _secrets(tree: Any, secrets: SecretStore) -> set[str]:
-    """Give the values of every secret that a tree of settings refers to."""
+def _header_secrets(extra: Mapping[str, str]) -> set[str]:
+    """Give the header values that are secret by their name, or look like it.
+
+    Not every one: `research` in a header must not be covered wherever a model writes it.
+    """
+    found = set()
+    for name, value in extra.items():
+        word = value.strip().rpartition(" ")[2]  # behind `Bearer`
+        looks_random = len(word) >= 16 and any(c.isdigit() for c in word)
+        if is_secret_name(name) or looks_random:
+            found |= {value.strip(), word}
+    return found
+
+
+def _url_secrets(address: Address) -> set[str]:
+    """Give what of a base URL is secret: its password, and query values by their name."""
+    password = address.parts.password or ""
+    basic = (address.basic_auth or "").rpartition(" ")[2]
+    pairs = parse_qsl(address.parts.query)
+    return {password, unquote(password), basic, *(v for name, v in pairs if is_secret_name(name))}
+
+
+def _referred(tree: Any, secrets: SecretStore) -> set[str]:
+    """Give the values of every secret that a tree of parameters refers to."""
     if isinstance(tree, SecretRef):
         return {secrets.reveal(tree)}
     if isinstance(tree, Mapping):
         if set(tree) == {MARKER}:
             return {secrets.reveal(SecretRef(tree[MARKER]))}
-        return {value for item in tree.values() for value in _secrets(item, secrets)}
+        return {value for item in tree.values() for value in _referred(item, secrets)}
     if isinstance(tree, list | tuple):
-        return {value for item in tree for value in _secrets(item, secrets)}
+        return {value for item in tree for value in _referred(item, secrets)}
     return set()
 
 
