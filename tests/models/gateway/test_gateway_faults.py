@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 import pytest
 
-from steelyard.components.issues import IssueCode
+from steelyard.components.issues import SEVERITY, IssueCode, Severity
 from steelyard.components.values import Usage
 from tests.models.calling import PROTOCOLS
 from tests.models.gateway.serving import (
@@ -124,6 +124,19 @@ def test_a_protocol_that_the_endpoint_does_not_speak_rejects_no_request() -> Non
             return first.status, second.status, attempt.faults
 
     assert asyncio.run(run()) == (404, 200, [])
+
+
+def test_an_agent_cannot_make_its_failure_the_endpoints_by_asking_in_a_foreign_protocol() -> None:
+    async def run() -> tuple[int, IssueCode | None]:
+        async with served(faults=["404:first=1"], api_protocol="openai-chat") as (attempt, _):
+            answer = await ask(attempt, PATHS["anthropic"], body_of("anthropic"))
+            fault = attempt.ticket.last_fault
+            return answer.status, None if fault is None else fault.code
+
+    status, code = asyncio.run(run())
+    assert status == 404
+    assert code is IssueCode.MODEL_REQUEST_REFUSED
+    assert SEVERITY[code] is Severity.ERROR
 
 
 def test_one_attempts_wrong_key_is_every_attempts() -> None:

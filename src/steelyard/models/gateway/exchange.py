@@ -131,10 +131,13 @@ class Exchange:
         return Passed(read.counts, read, answer)
 
     def _own_words(self, failure: Failure) -> Failure:
-        """Nothing found behind a protocol that the endpoint need not speak rejects no request."""
+        """Nothing found behind a protocol that the endpoint need not speak rejects no request.
+
+        The agent chose it: it could else make its failures look like the endpoint's.
+        """
         status = None if failure.answer is None else failure.answer.status
         if status in (404, 405, 501) and self._protocol is not self._endpoint.settings.protocol:
-            code = failure.verdict.code
+            code = IssueCode.MODEL_REQUEST_REFUSED
             return Failure(Verdict(code), failure.message, failure.answer)
         return failure
 

@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import resource
-import shutil
 import socket
-import tempfile
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any, Final
 
 from steelyard.components.clock import AgentTimer
 from steelyard.components.issues import AttemptFault
+from steelyard.components.private_folders import PrivateFolder
 from steelyard.components.steps import Step
 from steelyard.config.errors import Fault
 from steelyard.models.allowance import Allowance
@@ -35,9 +34,11 @@ from steelyard.models.gateway.routes import (
 )
 from steelyard.models.gateway.tickets import Ticket, Tickets
 
-MAX_SOCKET_PATH_BYTES: Final = 107
+FOLDER_PREFIX: Final = "steelyard-gw-"
 MAX_CONNECTIONS: Final = 1024
 """At one listener."""
+MAX_OPEN: Final = 64 * MAX_CONNECTIONS
+"""At all listeners, where the system has no bound on descriptors."""
 MAX_STEP_BYTES: Final = 64 * 1024
 BACKLOG: Final = 1024
 
@@ -70,8 +71,9 @@ class Gateway:
         self._ends: list[Callable[[], None]] = []
         self._open: list[set[Connection]] = []
         # No session's programs may use up the descriptors that all attempts need.
-        self._max_open = resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2
-        self._folder: Path | None = None
+        files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        self._max_open = MAX_OPEN if files == resource.RLIM_INFINITY else files // 2
+        self._folder: PrivateFolder | None = None
         self._host_url: str | None = None
         self._opening = asyncio.Lock()
 
@@ -97,9 +99,8 @@ class Gateway:
         """
         made = cls(endpoint, redact=redact, max_step_bytes=max_step_bytes, bounds=bounds)
         try:
-            folder = _private_folder()
-            made._folder = folder
-            path = str(folder / "s")
+            made._folder = folder = PrivateFolder.make(FOLDER_PREFIX, endpoint.clock)
+            path = str(folder.socket_path)
             listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
             try:
                 listener.bind(path)
@@ -109,7 +110,7 @@ class Gateway:
             await made.serve(listener)
             # The folder keeps others out; bound into a sandbox, the socket alone is seen, perhaps
             # by another user id.
-            (folder / "s").chmod(0o666)
+            folder.socket_path.chmod(0o666)
         except OSError as error:
             made._remove_folder()
             raise GatewayFault(
@@ -123,7 +124,7 @@ class Gateway:
         """The Unix socket, in a private folder."""
         if self._folder is None:
             raise RuntimeError("the gateway is closed")
-        return self._folder / "s"
+        return self._folder.socket_path
 
     async def serve(self, listener: socket.socket) -> Callable[[], None]:
         """Serve what connects to a listening socket, until what is returned is called.
@@ -249,7 +250,7 @@ class Gateway:
     def _remove_folder(self) -> None:
         folder, self._folder = self._folder, None
         if folder is not None:
-            shutil.rmtree(folder, ignore_errors=True)
+            folder.remove()
 
 
 class _Entrance:
@@ -268,12 +269,3 @@ class _Entrance:
 
     def start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         return self._gateway.start_task(work)
-
-
-def _private_folder() -> Path:
-    """Make a folder that only we can enter, with a path short enough for a socket."""
-    folder = Path(tempfile.mkdtemp(prefix="steelyard-gw-"))
-    if len(str(folder / "s").encode()) > MAX_SOCKET_PATH_BYTES:
-        folder.rmdir()
-        folder = Path(tempfile.mkdtemp(prefix="steelyard-gw-", dir="/tmp"))
-    return folder
