@@ -1,0 +1,229 @@
+"""Is B better than A, where both did the same tasks: differences, intervals, exact tests.
+
+Pure. SciPy is imported where it is used: it is slow to start. What the data cannot say is None,
+never a width or a p of 0.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from math import fsum, isfinite, prod, sqrt
+from typing import TYPE_CHECKING, Any, Final
+
+from steelyard.stats.clustered import clustered_error
+from steelyard.stats.intervals import Interval, t_interval
+
+if TYPE_CHECKING:
+    from numpy.random import Generator
+
+MAX_EXACT_OUTCOMES: Final = 1 << 20
+"""Sign patterns that are counted one by one; 20 different differences have as many."""
+RESAMPLES: Final = 99_999
+MANY_SIZES: Final = 500
+FEWER_RESAMPLES: Final = 9_999
+"""Where there are more than `MANY_SIZES` different differences: each costs a draw."""
+_DIGITS: Final = 12
+"""Means of attempts that are equal may differ in their last bit."""
+
+
+@dataclass(frozen=True, slots=True)
+class PairedDifference:
+    """A mean of differences; a value without an interval says in `is_degenerate` why."""
+
+    mean: float
+    pairs: int
+    clusters: int
+    standard_error: float | None
+    """Clustered (CR1; with one pair a cluster the ordinary one); None below two clusters and
+    where all differences are the same."""
+    interval: Interval | None
+    """Student's t with clusters - 1 degrees of freedom."""
+    is_degenerate: bool
+    """True where all differences are the same: how much they vary is then not known."""
+
+
+def paired_difference(
+    differences: Sequence[float],
+    clusters: Sequence[Hashable] | None = None,
+    level: float = 0.95,
+) -> PairedDifference | None:
+    """Give the mean of paired differences with its clustered error (Miller 2024, sec. 4.2).
+
+    Args:
+        differences: (pairs,), second less first.
+        clusters: (pairs,), which cluster each pair belongs to; each its own by default.
+        level: coverage of the interval, in (0, 1).
+
+    Returns:
+        None where there are no pairs.
+
+    Raises:
+        ValueError: the lengths differ, the level is out of range, or a value is not finite.
+    """
+    _check_finite(differences)
+    found = clustered_error(differences, range(len(differences)) if clusters is None else clusters)
+    if found is None:
+        return None
+    is_degenerate = min(differences) == max(differences)
+    error = None if is_degenerate or not found.cr1 else found.cr1
+    return PairedDifference(
+        found.mean,
+        found.values,
+        found.clusters,
+        error,
+        t_interval(found.mean, error, found.clusters - 1, level),
+        is_degenerate,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class SignFlip:
+    """How often chance alone, flipping signs, gives a sum as far from 0 as the one seen."""
+
+    two_sided: float
+    greater: float
+    """One-sided: a sum as large or larger."""
+    units: int
+    """What is flipped: pairs, or whole clusters of them; those that are 0 are not counted."""
+    resamples: int | None
+    """None where every pattern of signs was counted."""
+    standard_error: float | None
+    """Of `two_sided` as a Monte Carlo estimate, sqrt(p (1 - p) / resamples); None where exact."""
+
+    @property
+    def is_exact(self) -> bool:
+        """True where no chance went into the p."""
+        return self.resamples is None
+
+
+def sign_flip(
+    differences: Sequence[float],
+    clusters: Sequence[Hashable] | None = None,
+    *,
+    generator: Generator | None = None,
+) -> SignFlip | None:
+    """Test whether differences are symmetric around 0, by flipping signs (Fisher 1935, sec. 21).
+
+    p is the share of all 2^n patterns of signs whose sum is at least as extreme. Pairs of one
+    cluster keep their signs together: what is flipped is the cluster's sum. Differences of one
+    size are counted together (binomially), so that many tasks with few sizes stay exact.
+    Above 2^20 outcomes patterns are drawn, and p = (1 + extreme) / (1 + drawn).
+
+    Args:
+        differences: (pairs,), second less first.
+        clusters: (pairs,); each pair its own by default.
+        generator: where chance comes from; `default_rng(0)` by default.
+
+    Returns:
+        None where every difference is 0, or there are none: nothing can be flipped.
+
+    Raises:
+        ValueError: the lengths differ, or a value is not finite.
+    """
+    _check_finite(differences)
+    sums = _cluster_sums(differences, clusters)
+    scale = max((abs(value) for value in sums), default=0.0)
+    if scale == 0:
+        return None
+    # In units of the largest, so that rounding knows the numbers' size.
+    units = [found for value in sums if (found := round(value / scale, _DIGITS))]
+    sizes = Counter(abs(value) for value in units)
+    seen = fsum(units)
+    slack = 1e-9 * fsum(abs(value) for value in units)
+    if prod(count + 1 for count in sizes.values()) <= MAX_EXACT_OUTCOMES:
+        both, greater = _exact(sizes, seen, slack)
+        return SignFlip(both, greater, len(units), None, None)
+    import numpy as np
+
+    drawn = RESAMPLES if len(sizes) <= MANY_SIZES else FEWER_RESAMPLES
+    found = _drawn_sums(sizes, drawn, generator or np.random.default_rng(0))
+    both = (1 + int((np.abs(found) >= abs(seen) - slack).sum())) / (1 + drawn)
+    greater = (1 + int((found >= seen - slack).sum())) / (1 + drawn)
+    return SignFlip(both, greater, len(units), drawn, sqrt(both * (1 - both) / drawn))
+
+
+def mcnemar(only_first: int, only_second: int) -> float | None:
+    """Exact two-sided p of McNemar's test: a binomial test of the pairs that differ.
+
+    2 P(X <= min(b, c)), X ~ Binomial(b + c, 1/2), at most 1 (McNemar 1947).
+
+    Args:
+        only_first: b, pairs in which the first alone succeeded.
+        only_second: c, pairs in which the second alone did.
+
+    Returns:
+        p; None where no pair differs.
+
+    Raises:
+        ValueError: a count is negative.
+    """
+    if only_first < 0 or only_second < 0:
+        raise ValueError(f"counts of pairs are {only_first} and {only_second}")
+    if only_first + only_second == 0:
+        return None
+    from scipy.stats import binomtest  # type: ignore[import-untyped]
+
+    return float(binomtest(only_second, only_first + only_second, 0.5).pvalue)
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """In how many pairs the second is better, as good, worse."""
+
+    wins: int
+    ties: int
+    losses: int
+
+
+def wins_ties_losses(differences: Sequence[float], *, higher_is_better: bool = True) -> Tally:
+    """Count the pairs in which the second is better, as good (to 12 digits), worse."""
+    signs = [round(value, _DIGITS) * (1 if higher_is_better else -1) for value in differences]
+    wins = sum(value > 0 for value in signs)
+    losses = sum(value < 0 for value in signs)
+    return Tally(wins, len(signs) - wins - losses, losses)
+
+
+def _check_finite(values: Sequence[float]) -> None:
+    if not all(map(isfinite, values)):
+        raise ValueError("a difference is not a finite number")
+
+
+def _cluster_sums(
+    differences: Sequence[float], clusters: Sequence[Hashable] | None
+) -> Sequence[float]:
+    if clusters is None:
+        return differences
+    groups: dict[Hashable, list[float]] = {}
+    for difference, cluster in zip(differences, clusters, strict=True):
+        groups.setdefault(cluster, []).append(difference)
+    return [fsum(group) for group in groups.values()]
+
+
+def _exact(sizes: Counter[float], seen: float, slack: float) -> tuple[float, float]:
+    """Give both p-values from the whole distribution of the sum."""
+    import numpy as np
+    from scipy.stats import binom
+
+    sums, weights = np.zeros(1), np.ones(1)
+    for size, count in sizes.items():
+        positive = np.arange(count + 1)
+        sums = np.add.outer(sums, size * (2 * positive - count)).ravel()
+        weights = np.multiply.outer(weights, binom.pmf(positive, count, 0.5)).ravel()
+    both = float(weights[np.abs(sums) >= abs(seen) - slack].sum())
+    greater = float(weights[sums >= seen - slack].sum())
+    return min(both, 1.0), min(greater, 1.0)
+
+
+def _drawn_sums(sizes: Counter[float], drawn: int, generator: Generator) -> Any:
+    import numpy as np
+
+    sums = np.zeros(drawn)
+    for size, count in sizes.items():
+        if count == 1:
+            positive = generator.integers(0, 2, size=drawn, dtype=np.int8).astype(np.int64)
+        else:
+            positive = generator.binomial(count, 0.5, size=drawn)
+        sums += size * (2 * positive - count)
+    return sums
