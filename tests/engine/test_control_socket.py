@@ -9,18 +9,18 @@ import shutil
 import socket
 import tempfile
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from steelyard.components import private_folders
 from steelyard.config.errors import BadInput
 from steelyard.engine import control_client, control_protocol, control_server
 from steelyard.engine.control import Controls, LaunchState
 from steelyard.engine.control_client import OwnerUnreachable, RunNotGoingOn, ask
 from steelyard.engine.control_protocol import FOLDER_PREFIX, MAX_REQUEST_BYTES, answer, as_line
-from steelyard.engine.control_server import MAX_CALLERS, remove_stale
+from steelyard.engine.control_server import MAX_CALLERS
 from steelyard.engine.events import LaunchResult
 from steelyard.engine.launch import launch, prepare
 from steelyard.results.documents import RunUnreadable
@@ -380,41 +380,6 @@ def test_an_answer_that_is_none_is_an_error_and_no_traceback(
 # -- what dead processes leave behind -----------------------------------------------------------
 
 
-class At:
-    """A clock that stands at a time after now."""
-
-    def __init__(self, later_s: float) -> None:
-        self.later_s = later_s
-
-    def now(self) -> datetime:
-        return datetime.now(UTC) + timedelta(seconds=self.later_s)
-
-    def monotonic(self) -> float:
-        return 0.0
-
-
-def test_folders_of_dead_processes_are_removed_and_no_others(sockets: Path) -> None:
-    dead = our_folder(sockets)
-    (dead / "s").touch()
-    alive = sockets / f"{FOLDER_PREFIX}alive"
-    alive.mkdir()
-    lock = control_server._write_token(alive, "t")
-    strange = sockets / f"{FOLDER_PREFIX}strange"
-    strange.mkdir()
-    (strange / "thesis.txt").touch()
-    (sockets / "other").mkdir()
-    (sockets / f"{FOLDER_PREFIX}link").symlink_to(sockets / "other")
-
-    remove_stale(sockets, At(5))
-    assert dead.exists(), "too young: its owner may be about to lock it"
-    remove_stale(sockets, At(3600))
-    assert sorted(path.name for path in sockets.iterdir()) == [
-        "other", f"{FOLDER_PREFIX}alive", f"{FOLDER_PREFIX}link", f"{FOLDER_PREFIX}strange",
-    ]  # fmt: skip
-    assert (strange / "thesis.txt").exists()
-    os.close(lock)
-
-
 def test_a_runtime_folder_with_a_long_path_is_not_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -429,10 +394,10 @@ def test_a_runtime_folder_with_a_long_path_is_not_used(
 def test_a_launch_without_a_socket_runs_all_the_same(
     tmp_path: Path, sockets: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def none() -> Path:
+    def none(prefix: str) -> Path:
         raise OSError("no room")
 
-    monkeypatch.setattr(control_server, "_base", none)
+    monkeypatch.setattr(private_folders, "_base", none)
     assert run_all(tmp_path, request()).outcome == "completed"
 
 

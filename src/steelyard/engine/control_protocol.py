@@ -14,6 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
+from steelyard.components.private_folders import SOCKET_NAME as SOCKET_NAME
 from steelyard.config.errors import BadInput, SteelyardError
 from steelyard.engine.control import Controls
 
@@ -23,7 +24,6 @@ MAX_ANSWER_BYTES: Final = 16 * 1024 * 1024
 MAX_BY_CHARS: Final = 120
 
 FOLDER_PREFIX: Final = "steelyard-ctl-"
-SOCKET_NAME: Final = "s"
 TOKEN_NAME: Final = "token"  # noqa: S105 — the name of a file
 
 
