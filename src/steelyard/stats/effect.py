@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import sqrt
+from math import isnan, sqrt
 
 
 def detectable_in_errors(degrees: int, *, power: float = 0.8, alpha: float = 0.05) -> float | None:
@@ -33,9 +33,9 @@ def detectable_in_errors(degrees: int, *, power: float = 0.8, alpha: float = 0.0
 
     def shortfall(noncentrality: float) -> float:
         upper = 1 - float(nctdtr(degrees, noncentrality, critical))
-        # The same as below -critical, without the values at which SciPy gives none.
-        lower = 1 - float(nctdtr(degrees, -noncentrality, critical))
-        return upper + lower - power
+        lower = float(nctdtr(degrees, noncentrality, -critical))
+        # SciPy gives no number for some of the tails that are as good as 0.
+        return upper + (0.0 if isnan(lower) else lower) - power
 
     high = critical + 1.0
     while shortfall(high) < 0:
