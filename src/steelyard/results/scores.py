@@ -94,6 +94,25 @@ def scores(tally: RunTally) -> list[dict[str, Any]]:
     return sorted(found, key=lambda score: (not score["is_headline"], not score["is_primary"]))
 
 
+def estimate_over_tasks(
+    values: Sequence[float],
+    clusters: Sequence[str | int],
+    *,
+    is_one_binary_attempt: bool,
+    bounds: Interval | None,
+) -> dict[str, Any]:
+    """Give the mean of a figure over some tasks as an estimate of `metrics/1`.
+
+    Args:
+        values: (tasks,).
+        clusters: (tasks,), the benchmark's cluster, or the task's number.
+        is_one_binary_attempt: whether each figure is one attempt's yes or no.
+        bounds: of the metric.
+    """
+    tasks = _Values(values, clusters, [None] * len(values))
+    return _mean_over_tasks(tasks, is_one_binary_attempt=is_one_binary_attempt, bounds=bounds)
+
+
 def _mean_over_tasks(
     tasks: _Values, *, is_one_binary_attempt: bool, bounds: Interval | None
 ) -> dict[str, Any]:

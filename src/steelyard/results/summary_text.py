@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from steelyard.config import printable
+from steelyard.results.markdown import escaped as _text
+from steelyard.results.markdown import table as _table
 from steelyard.results.scores import NO_VARIANCE, NOTHING, SKIPPED, TOO_FEW
 
 _NONE: Final = "–"
@@ -16,8 +16,6 @@ _WHY_NONE: Final = {
     NOTHING: "nothing scored",
     SKIPPED: "attempts skipped",
 }
-_MARKS = re.compile(r"([\\`*_\[\]<>|#])")
-
 
 TOO_FEW_CLUSTERS: Final = 3
 """With fewer a t interval has one degree of freedom: its width says nothing of the values."""
@@ -246,17 +244,6 @@ def _timing(metrics: Mapping[str, Any]) -> str:
 
 def _section(title: str, body: str) -> list[str]:
     return [f"## {title}", body] if body else []
-
-
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = ["| " + " | ".join(head) + " |", "|" + " --- |" * len(head)]
-    lines += ["| " + " | ".join(row) + " |" for row in rows]
-    return "\n".join(lines)
-
-
-def _text(value: Any) -> str:
-    """Ids and reasons come from packs and endpoints: they must not become markup."""
-    return _MARKS.sub(r"\\\1", printable.spaced(str(value)))
 
 
 def _number(value: float | None) -> str:

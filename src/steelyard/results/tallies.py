@@ -96,6 +96,11 @@ class Tallier:
         self._skipped = array("l")
         self._counted = 0
 
+    @property
+    def numbers(self) -> Mapping[str, int]:
+        """The number of each task seen so far, by its id."""
+        return self._numbers
+
     def add(self, record: AttemptRecord) -> None:
         """Take one record into account."""
         task = self._numbers.get(record.task_id)
