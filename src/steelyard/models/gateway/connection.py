@@ -7,6 +7,7 @@ head whether a body is wanted, and makes the answer in a task of its own.
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Coroutine
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, cast
@@ -17,6 +18,8 @@ Headers = list[tuple[bytes, bytes]]
 MAX_HEAD_BYTES: Final = 64 * 1024
 MAX_AHEAD_BYTES: Final = 64 * 1024
 """What may be sent ahead while an answer is under way; reading pauses above it."""
+MAX_EVENTS_A_TURN: Final = 64
+"""Parts of requests that are read before others get their turn on the event loop."""
 SERVER_ERROR: Final = b'{"error":{"message":"the gateway failed","type":"api_error"}}'
 
 
@@ -90,6 +93,22 @@ class Answerer(Protocol):
         ...
 
 
+class _Known:
+    """A request whose answer is known from its head; a `Work`."""
+
+    def __init__(self, reply: Reply) -> None:
+        self._reply = reply
+
+    def hold(self, body_bytes: int) -> Reply | None:
+        raise AssertionError("it has no body")
+
+    async def run(self, body: bytes, out: Connection) -> None:
+        out.reply(self._reply)
+
+    def close(self) -> None:
+        pass
+
+
 class Connection(asyncio.Protocol):
     """Serves requests one after another.
 
@@ -114,8 +133,9 @@ class Connection(asyncio.Protocol):
         self._is_lost = False
         self._is_refusing = False
         self._work: Work | None = None
-        self._pieces: list[bytes] = []
-        self._size = 0
+        self._body = bytearray()
+        self._is_resting = False
+        self._ahead: deque[bytes] = deque()
         self._task: asyncio.Task[None] | None = None
         self._is_head = False
         self._ahead_bytes = 0
@@ -153,12 +173,13 @@ class Connection(asyncio.Protocol):
         """Read on; a whole request is answered."""
         if self._is_refusing:
             return
-        self._h11.receive_data(data)
-        if self._task is not None:
+        if self._task is not None or self._is_resting:
+            self._ahead.append(data)
             self._ahead_bytes += len(data)
             if self._ahead_bytes > MAX_AHEAD_BYTES:
                 self._transport.pause_reading()
             return
+        self._h11.receive_data(data)
         if self._work is not None:
             self._allow(self._bounds.body_idle_s)
         elif self._allowed_s == self._bounds.keep_alive_s:
@@ -234,13 +255,22 @@ class Connection(asyncio.Protocol):
     # Reading.
 
     def _read(self) -> None:
+        left = MAX_EVENTS_A_TURN
         while self._task is None and not self._is_lost and not self._is_refusing:
+            if not left:  # as where a body comes in crumbs
+                self._is_resting = True
+                self._loop.call_soon(self._read_on)
+                return
+            left -= 1
             try:
                 event = self._h11.next_event()
             except h11.RemoteProtocolError as error:
                 self._refuse_malformed(error.error_status_hint)
                 return
             if event is h11.NEED_DATA:
+                if self._ahead:
+                    self._take_ahead()
+                    continue
                 if self._work is not None and self._h11.they_are_waiting_for_100_continue:
                     self._send(h11.InformationalResponse(status_code=100, headers=[]))
                 return
@@ -253,6 +283,17 @@ class Connection(asyncio.Protocol):
             else:  # PAUSED cannot be: the answer's end starts the next cycle
                 self._transport.close()
                 return
+
+    def _read_on(self) -> None:
+        self._is_resting = False
+        self._read()
+
+    def _take_ahead(self) -> None:
+        data = self._ahead.popleft()
+        self._ahead_bytes -= len(data)
+        self._h11.receive_data(data)
+        if self._ahead_bytes <= MAX_AHEAD_BYTES:
+            self._transport.resume_reading()
 
     def _head_read(self, request: h11.Request) -> None:
         self._is_head = request.method == b"HEAD"
@@ -275,21 +316,20 @@ class Connection(asyncio.Protocol):
     def _body_read(self, data: bytes) -> None:
         if self._work is None:
             return
-        self._size += len(data)
-        if self._size > self._bounds.max_body_bytes:
+        if len(self._body) + len(data) > self._bounds.max_body_bytes:
             self._refuse(too_large(self._bounds.max_body_bytes))
             return
         refusal = self._work.hold(len(data))
         if refusal is not None:
             self._refuse(refusal)
             return
-        self._pieces.append(data)
+        self._body += data
 
     def _request_read(self) -> None:
         if self._work is None:
             return  # answered early
-        body = b"".join(self._pieces)
-        self._pieces.clear()
+        body = bytes(self._body)
+        self._body.clear()
         self._allowed_s = None
         self._task = self._answerer.start(self._run(self._work, body))
 
@@ -311,17 +351,13 @@ class Connection(asyncio.Protocol):
         elif self._h11.our_state is h11.SEND_BODY:
             self.abort()
         else:
-            if self._ahead_bytes > MAX_AHEAD_BYTES:
-                self._transport.resume_reading()
-            self._ahead_bytes = 0
             self._read()  # what was sent ahead
 
     def _let_go(self) -> None:
         if self._work is not None:
             self._work.close()
             self._work = None
-        self._pieces.clear()
-        self._size = 0
+        self._body.clear()
 
     # Writing.
 
@@ -332,7 +368,9 @@ class Connection(asyncio.Protocol):
         else:
             # The end of the request must be read first, or the next cycle cannot begin.
             self._h11.next_event()
-            self.reply(reply)
+            # In a task as all else, so that a thousand of them sent at once hold nobody up, and
+            # answers that nobody reads are not made.
+            self._task = self._answerer.start(self._run(_Known(reply), b""))
 
     def _refuse(self, reply: Reply) -> None:
         """Answer before the request has been read, and close once that has arrived."""

@@ -28,7 +28,9 @@ MAX_PREFIXES: Final = 8192
 """Beginnings of conversations that are remembered, over all conversations of an attempt."""
 MAX_STEPS_A_CALL: Final = 1000
 MAX_RECORDED_BYTES: Final = 64 * 1024 * 1024
-"""Of one attempt; afterwards texts are left out, usage is not."""
+"""Of one attempt; afterwards nothing is left but its calls, with their usage and no texts."""
+STEP_BYTES: Final = 1024
+"""What a step takes of that, its texts apart: a million empty messages are no smaller for it."""
 SLACK: Final = 4096
 """Texts are cut this much later before they are redacted: of half a secret nobody knows it."""
 
@@ -130,7 +132,7 @@ class Recorder:
         if left_out > 0:
             new = new[:MAX_STEPS_A_CALL]
             new.append(Step("system", f"[{left_out} more messages are not recorded]"))
-        return [self._bounded(step) for step in (*steps, *new)], key
+        return [self._bounded(step) for step in (*steps, *new) if self._has_room()], key
 
     def answered(self, key: int, end: CallEnd) -> Step:
         """Give the step of a call that has ended."""
@@ -174,6 +176,11 @@ class Recorder:
             if result.call_id is None or not _seen(self._results, result.call_id)
         )
         return replace(step, results=fresh) if fresh else None
+
+    def _has_room(self) -> bool:
+        """Take the room of one more step; False where none is left."""
+        self._left_bytes -= STEP_BYTES
+        return self._left_bytes > 0
 
     def _bounded(self, step: Step) -> Step:
         return mapped(step, self._text)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
@@ -50,6 +51,9 @@ POSTS: Final[Mapping[str, Route]] = MappingProxyType(
         "/messages/count_tokens": Route(Kind.COUNT, "anthropic", "/messages/count_tokens"),
     }
 )
+MAX_TARGET_CHARS: Final = 4096
+"""What is longer is nothing of ours."""
+_VERSIONS: Final = re.compile(r"^(?:/v1(?=/|$))+")
 PASSED_QUERIES: Final = frozenset({"beta=true"})
 
 
@@ -58,10 +62,8 @@ def route_of(head: Head) -> Route | None:
 
     A leading `/v1` may be missing or doubled: clients differ in who writes it.
     """
-    path, _, query = head.target.partition("?")
-    path = unquote(path).rstrip("/")
-    while path.startswith("/v1/") or path == "/v1":
-        path = path.removeprefix("/v1")
+    path, _, query = head.target[:MAX_TARGET_CHARS].partition("?")
+    path = _VERSIONS.sub("", unquote(path).rstrip("/"))
     if head.method == "POST":
         found = POSTS.get(path)
         if found is not None and query in PASSED_QUERIES:
