@@ -23,16 +23,16 @@ class _Wire(asyncio.Transport):
     def __init__(self) -> None:
         super().__init__()
         self.written = b""
-        self.is_reading = True
+        self.reads = True
 
     def write(self, data: Any) -> None:
         self.written += bytes(data)
 
     def pause_reading(self) -> None:
-        self.is_reading = False
+        self.reads = False
 
     def resume_reading(self) -> None:
-        self.is_reading = True
+        self.reads = True
 
     def abort(self) -> None:
         return
@@ -108,7 +108,7 @@ def test_no_more_is_read_ahead_than_is_answered() -> None:
     async def talk(made: Connection, wire: _Wire, answerer: _Counting) -> None:
         sent = 0
         for _ in range(200):
-            if wire.is_reading:
+            if wire.reads:
                 made.data_received(burst)
                 sent += len(burst)
             await asyncio.sleep(0)
@@ -144,7 +144,7 @@ def test_a_body_in_crumbs_is_read_a_little_a_turn_and_comes_whole() -> None:
             await asyncio.sleep(0)
         assert turns >= 20_000 // connection.MAX_EVENTS_A_TURN - 1
         assert answerer.bodies == [b"ab" * 20_000]
-        assert wire.is_reading
+        assert wire.reads
 
     fed(talk)
 
