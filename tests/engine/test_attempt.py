@@ -21,6 +21,7 @@ from steelyard.components.issues import SEVERITY, AttemptFault, Issue, IssueCode
 from steelyard.components.values import Trust, Usage
 from steelyard.engine.attempt import CRASH_CODE, TIMEOUT_CODE, execute
 from steelyard.engine.spec import ExecutionResult, TimeLimits
+from steelyard.engine.work import RunDeadline
 from tests.engine.fakes import (
     FakeBenchmark,
     FakeEnvironment,
@@ -392,3 +393,19 @@ def test_a_task_that_asks_for_an_image_is_refused_where_there_are_none() -> None
     assert result.request_fault is not None
     assert "python:3.12-slim" in result.request_fault
     assert run(Imaged()).outcome is Outcome.SCORED  # nothing runs anywhere, so nothing is missing
+
+
+def test_a_deadline_that_is_taken_away_can_still_be_moved() -> None:
+    async def left_s() -> float:
+        loop = asyncio.get_running_loop()
+        async with asyncio.timeout(50) as scope:
+            deadline = RunDeadline(scope)
+            deadline.pause()
+            deadline.extend(100)
+            assert scope.when() is None
+            deadline.resume()
+            at = scope.when()
+            assert at is not None
+            return at - loop.time()
+
+    assert 140 < asyncio.run(left_s()) <= 150

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import Protocol
+from typing import Final, Protocol
+
+MAX_WAITS: Final = 4096
+"""Waits that are remembered: what is forgiven may overlap with the latest of them."""
 
 
 class Clock(Protocol):
@@ -50,7 +54,7 @@ class Deadline(Protocol):
         ...
 
     def extend(self, seconds: float) -> None:
-        """Move it later."""
+        """Move it later, also while it is taken away."""
         ...
 
 
@@ -59,6 +63,7 @@ class AgentTimer:
 
     Waiting for slots, rate limits and request retries is not the agent's time, so whoever makes
     it wait does so inside `waiting()`, and gives back with `forgive` what turned out to be lost.
+    Calls may wait and fail side by side: a moment counts once, however many it is lost to.
     """
 
     def __init__(self, clock: Clock, deadline: Deadline | None = None) -> None:
@@ -69,6 +74,8 @@ class AgentTimer:
         self._waited_s = 0.0
         self._waiters = 0
         self._wait_began = 0.0
+        self._waits: deque[tuple[float, float]] = deque(maxlen=MAX_WAITS)
+        """Those that are over, as (began, ended): apart from each other, the latest last."""
 
     @property
     def waited_s(self) -> float:
@@ -94,17 +101,31 @@ class AgentTimer:
         finally:
             self._waiters -= 1
             if not self._waiters:
-                self._waited_s += self._clock.monotonic() - self._wait_began
+                self._cover(self._wait_began, self._clock.monotonic())
                 if self._deadline is not None:
                     self._deadline.resume()
 
     def forgive(self, seconds: float) -> None:
-        """Count time that has passed as waited: a try that failed and is made again.
+        """Count the time that has just passed as waited: a try that failed, and is made again.
 
-        Not inside `waiting()`, where the watch stands still already.
+        What of it was waited anyway, or is forgiven to another try already, is not counted twice.
         """
-        if self._waiters:
+        began = max(self._started, self._clock.monotonic() - seconds)
+        # While somebody waits the watch stands still: what is left is what came before.
+        ended = self._wait_began if self._waiters else self._clock.monotonic()
+        if began >= ended:
             return
-        self._waited_s += seconds
-        if self._deadline is not None:
-            self._deadline.extend(seconds)
+        added_s = self._cover(began, ended)
+        if self._deadline is not None and added_s > 0:
+            self._deadline.extend(added_s)
+
+    def _cover(self, began: float, ended: float) -> float:
+        """Count a time as waited, which ends no earlier than any before; give what of it is new."""
+        added_s = ended - began
+        while self._waits and self._waits[-1][1] > began:
+            earlier, later = self._waits.pop()
+            added_s -= later - max(earlier, began)
+            began = min(earlier, began)
+        self._waits.append((began, ended))
+        self._waited_s += added_s
+        return added_s

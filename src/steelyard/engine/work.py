@@ -67,6 +67,9 @@ class RunDeadline:
 
     def extend(self, seconds: float) -> None:
         """Move it later, unless it has passed."""
+        if self._left_s is not None:
+            self._left_s += seconds
+            return
         at = self._scope.when()
         if at is not None and not self._scope.expired():
             self._scope.reschedule(at + seconds)
