@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Literal, Protocol
 
 from pydantic import BaseModel
 
+from steelyard.components.artifacts import ArtifactSpec, EvaluationMode
 from steelyard.components.environment import NoParams, Resources, Session
 from steelyard.components.issues import Issue
 from steelyard.components.model import ModelClient, ToolCall
@@ -156,11 +157,35 @@ class TaskInput:
     again, since what is kept of a trajectory is not all that scoring saw."""
     config: Mapping[str, Any] = field(default_factory=dict)
     """For harnesses that know the benchmark; most ignore it."""
+    artifacts: ArtifactSpec | None = None
+    """More files that scoring needs: by pattern, bounded; carried like those of `collect`."""
+    evaluation: EvaluationMode | None = None
+    """Where the attempt is scored; None: `fresh` where files are carried, else `none`."""
+    scores_timed_out: bool = False
+    """True where what an agent had done when its time ran out is scored all the same."""
+
+    @property
+    def mode(self) -> EvaluationMode:
+        """Where the attempt is scored."""
+        if self.evaluation is not None:
+            return self.evaluation
+        return EvaluationMode.FRESH if self.carries_files else EvaluationMode.NONE
+
+    @property
+    def carries_files(self) -> bool:
+        """True where scoring takes files of the agent's environment."""
+        return bool(self.collect) or self.artifacts is not None
 
     @property
     def needs_environment(self) -> bool:
         """True where the agent's environment must be open before it starts."""
-        return bool(self.workspace or self.answer_file or self.answer_command or self.collect)
+        return bool(
+            self.workspace
+            or self.answer_file
+            or self.answer_command
+            or self.carries_files
+            or self.evaluation is EvaluationMode.REUSE
+        )
 
 
 class ScoringContext(Protocol):
@@ -173,7 +198,8 @@ class ScoringContext(Protocol):
 
     @property
     def artifacts(self) -> Mapping[str, Path]:
-        """What was collected: each path of `TaskInput.collect` that existed, as a host path."""
+        """What was collected, as host paths: each path of `TaskInput.collect` that existed, and
+        each file that `TaskInput.artifacts` took. Empty in mode `reuse`: look into `session`."""
         ...
 
     @property
@@ -194,6 +220,8 @@ class ScoringContext(Protocol):
 
     async def session(self) -> Session:
         """Open, once, an environment for the scorer, with the collected paths put back.
+
+        In mode `reuse` it is the agent's own, as the agent left it.
 
         Raises:
             EnvironmentFault: it could not be opened.

@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from steelyard.components.artifacts import ArtifactSpec, Collected
 from steelyard.components.gateway import ModelGate
 from steelyard.components.values import Trust
 
@@ -167,6 +168,24 @@ class Session(ABC):
         Links that lead out of the copied folder are left out, devices and sockets too.
         """
 
+    async def collect(self, wanted: ArtifactSpec, target: Path) -> Collected:
+        """Copy the wanted files of the session below an existing folder of the host.
+
+        Links are never followed; what is no regular file, or above the bounds, is left out and
+        counted. Files outside the working folder keep their absolute path without its slash.
+
+        Raises:
+            EnvironmentFault: the session is gone, or this provider cannot look for files.
+        """
+        raise EnvironmentFault(f"{self.description.provider} cannot look for files")
+
+    async def end_programs(self) -> None:
+        """End what earlier `exec`s left running, before the session is scored in.
+
+        Services that a task was to leave running stay where `Environment.keeps_services`.
+        """
+        return
+
     @abstractmethod
     async def close(self) -> None:
         """End every process, remove the folder. Safe to call twice and while an exec runs."""
@@ -192,6 +211,8 @@ class Environment(ABC):
     offers_images: ClassVar[bool] = False
     """True where a session can run in the image that a task asks for. Where it cannot, the task is
     refused, not run on whatever is there."""
+    keeps_services: ClassVar[bool] = False
+    """True where a program that a task left running outlives the `exec` that started it."""
     best_trust: ClassVar[Trust] = Trust.HOST
     """The most that its sessions can claim after a probe."""
     Params: ClassVar[type[BaseModel]] = NoParams

@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Final
 
+from steelyard.components.artifacts import ArtifactSpec, Collected
+from steelyard.environments.collecting import Collecting
 from steelyard.environments.tree_copy import copy_file, copy_tree, open_regular
 
 MAX_LINKS: Final = 40
@@ -129,6 +131,54 @@ class Confined:
                 os.close(fd)
         finally:
             os.close(source)
+
+    def collect(self, wanted: ArtifactSpec, target: Path) -> Collected:
+        """Copy what is wanted below `target`, an existing folder, at the same paths.
+
+        What lies outside the working folder keeps its absolute path, without the first slash.
+        What is missing, leads out, or is no regular file is left out and counted.
+        """
+        collecting = Collecting(wanted, target)
+        for path in wanted.paths:
+            try:
+                self._collect_path(path, collecting)
+            except FileNotFoundError:
+                continue  # as the agent left it
+            except (ValueError, OSError):
+                collecting.found.leave_out("a path that leads out or cannot be read")
+        if wanted.globs:
+            with self._folder(".") as folder:
+                collecting.take_tree(folder, (), by_pattern=True)
+        return collecting.found
+
+    def _collect_path(self, path: str, collecting: Collecting) -> None:
+        parts = self._place(path)
+        with self._walk(path) as (fds, _):
+            found = fds[-1]
+            status = os.fstat(found)
+            if stat.S_ISDIR(status.st_mode):
+                flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+                source = os.open(f"/proc/self/fd/{found}", flags)
+            elif stat.S_ISREG(status.st_mode):
+                with self._parent(path) as (folder, name):
+                    collecting.take_file(folder, name, parts or (name,))
+                return
+            else:
+                collecting.found.leave_out("not a regular file")
+                return
+        try:
+            collecting.take_tree(source, parts, by_pattern=False)
+        finally:
+            os.close(source)
+
+    def _place(self, path: str) -> tuple[str, ...]:
+        """Give the parts under which a path is kept."""
+        parts, workdir = _parts(path), _parts(self._workdir)
+        if ".." in parts:
+            raise ValueError(f"{path}: leads out")
+        if path.startswith("/") and parts[: len(workdir)] == workdir:
+            return parts[len(workdir) :]
+        return parts
 
     @staticmethod
     def _download_file(source: int, target: Path) -> None:

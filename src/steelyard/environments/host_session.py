@@ -120,6 +120,15 @@ class HostSession(LocalSession):
             raise EnvironmentFault("the session was closed while a program ran")
         return result if ended is None else ended.as_result()
 
+    async def end_programs(self) -> None:
+        """End every program that carries the session's token, those in the background too.
+
+        No `exec` leaves one running by intent: a service does not outlive it here.
+        """
+        await super().end_programs()
+        if self._is_made:
+            await in_thread(end_marked, self._request.token)
+
     def _inherited(self) -> dict[str, str]:
         kept = {name: os.environ[name] for name in INHERITED if name in os.environ}
         return {**kept, "PATH": host_path(), "HOME": self.workdir, "PWD": self.workdir}

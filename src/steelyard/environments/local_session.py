@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final, ParamSpec, TypeVar
 
+from steelyard.components.artifacts import ArtifactSpec, Collected
 from steelyard.components.environment import (
     TOKEN_VARIABLE,
     EnvironmentFault,
@@ -138,6 +139,16 @@ class LocalSession(Session):
         """
         async with self._busy():
             await in_thread(self._files.download, path, target)
+
+    async def collect(self, wanted: ArtifactSpec, target: Path) -> Collected:
+        """Copy the wanted files of the session below an existing folder of the host."""
+        async with self._busy():
+            return await in_thread(self._files.collect, wanted, target)
+
+    async def end_programs(self) -> None:
+        """End every program of the session that still runs; its files stay."""
+        for process in list(self._running):
+            process.kill()
 
     async def close(self) -> None:
         """End every process, remove the folder. Safe to call twice and while an exec runs.
