@@ -35,6 +35,9 @@ COMMANDS: Final[Mapping[str, CommandRow]] = MappingProxyType(
             "steelyard.cli.summary:summary", "Rebuild and print a run's summary."
         ),
         "show": CommandRow("steelyard.cli.show:show", "Show a run's attempts, and of each why."),
+        "compare": CommandRow(
+            "steelyard.cli.compare:compare", "Compare runs of the same tasks, task by task."
+        ),
         "explain-reuse": CommandRow(
             "steelyard.cli.explain_reuse:explain_reuse",
             "Say what a run would take from another, and why.",

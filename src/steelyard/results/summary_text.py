@@ -59,7 +59,7 @@ def score_rows(metrics: Mapping[str, Any]) -> list[ScoreRow]:
             metric=str(score["metric"]),
             estimator=str(score["estimator"]),
             value=_number(score["estimate"]["value"]),
-            interval=_interval(score["estimate"]),
+            interval=estimate_interval(score["estimate"]),
             tasks=str(score["estimate"]["tasks"]),
             counted=score["coverage"]["counted"],
             planned=score["coverage"]["planned"],
@@ -173,7 +173,7 @@ def _categories(metrics: Mapping[str, Any]) -> list[str]:
             str(score["estimator"]),
             _text(category),
             _number(estimate["value"]),
-            _interval(estimate),
+            estimate_interval(estimate),
             str(estimate["tasks"]),
         )
         for score in metrics["scores"]
@@ -258,7 +258,8 @@ def _pair(pair: Sequence[float]) -> str:
     return f"[{pair[0]:.3f}, {pair[1]:.3f}]"
 
 
-def _interval(estimate: Mapping[str, Any]) -> str:
+def estimate_interval(estimate: Mapping[str, Any]) -> str:
+    """Give an estimate's interval, `[0.41, 0.61]`, or why a table shows none."""
     interval = estimate["interval"]
     clusters, tasks = estimate["clusters"], estimate["tasks"]
     is_few = clusters < TOO_FEW_CLUSTERS

@@ -1,0 +1,83 @@
+"""The files that `--junit` and `--markdown` name: checked at the start, written at the end."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+
+from steelyard.config.errors import BadInput, Fault, Problem, Where
+
+
+class ReportNotWritten(Fault):
+    """A report that was asked for could not be written; the results are in the run directory."""
+
+    def __init__(self, path: Path, cause: OSError) -> None:
+        super().__init__(
+            f"{path}: {cause.strerror or cause}",
+            remedy="free space or choose another file; `steelyard summary RUN` writes it again",
+        )
+
+
+def check_writable(files: Mapping[str, Path | None]) -> None:
+    """Find out, without making anything, whether files can be written.
+
+    Args:
+        files: by the option that names them; None where it was not given.
+
+    Raises:
+        BadInput: a folder is not there, or may not be written; all at once.
+    """
+    problems: list[Problem] = []
+    for option, path in files.items():
+        if path is None:
+            continue
+        reason = _fault(path)
+        if reason is not None:
+            problems.append(
+                Problem(f"{path}: {reason}", Where(field=option), "name a file that can be written")
+            )
+    named = [path.absolute() for path in files.values() if path is not None]
+    if len(set(named)) < len(named):
+        problems.append(Problem(f"{named[0]}: is named twice", remedy="name a file for each"))
+    if problems:
+        raise BadInput.of(problems)
+
+
+def _fault(path: Path) -> str | None:
+    try:
+        if path.is_dir():
+            return "is a folder"
+        if not path.parent.is_dir():
+            return "its folder is not there"
+        if path.exists():
+            return None if os.access(path, os.W_OK) else "permission denied"
+        return None if os.access(path.parent, os.W_OK | os.X_OK) else "permission denied"
+    except (OSError, ValueError) as error:
+        return getattr(error, "strerror", None) or str(error)
+
+
+def write_reports(
+    junit_file: Path | None,
+    junit: Callable[[], Iterable[str]],
+    markdown_file: Path | None,
+    markdown: Callable[[], str],
+) -> None:
+    """Write the reports that were asked for.
+
+    Raises:
+        ReportNotWritten: one could not be written.
+    """
+    if junit_file is not None:
+        _write(junit_file, junit())
+    if markdown_file is not None:
+        _write(markdown_file, [markdown()])
+
+
+def _write(path: Path, parts: Iterable[str]) -> None:
+    try:
+        with path.open("w", encoding="utf-8", errors="replace", newline="\n") as file:
+            for part in parts:
+                file.write(part)
+    except OSError as error:
+        raise ReportNotWritten(path, error) from error
