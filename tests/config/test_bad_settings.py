@@ -181,9 +181,15 @@ CASES = {
         ONE + "    execution: {save_artifacts: [a]}\n",
         "o.yaml:7:33 requests[0].execution.save_artifacts", "not available", "[]",
     ),
-    "analysis": (
-        ONE + "    execution: {analysis: true}\n",
-        "o.yaml:7:27 requests[0].execution.analysis", "not available", "false",
+    "unknown analyzer": (
+        ONE + "    execution: {analysis: [failure]}\n",
+        "o.yaml:7:28 requests[0].execution.analysis[0]", "unknown analyzer 'failure'",
+        "did you mean failures?",
+    ),
+    "unknown analyzer with parameters": (
+        ONE + "    execution: {analysis: [{id: failure, examples: 1}]}\n",
+        "o.yaml:7:33 requests[0].execution.analysis[0].id", "unknown analyzer 'failure'",
+        "did you mean failures?",
     ),
     "dependencies to install": (
         ONE + "runtime: {auto_install_dependencies: true}\n",

@@ -53,6 +53,6 @@ def paying_request(folder: Path, *, reuse: bool) -> dict[str, Any]:
     return request(
         benchmark={"tasks": TASKS},
         harness={"id": f"{Path(__file__)}:Paying", "ledger": str(folder)},
-        execution={"attempts": {"k": K}},
+        execution={"attempts": {"k": K}, "analysis": True},
         runtime={"reuse": reuse},
     )

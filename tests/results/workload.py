@@ -11,10 +11,12 @@ from typing import Any
 from steelyard.components.issues import Issue, IssueCode, Outcome, Phase
 from steelyard.components.steps import Step
 from steelyard.components.values import Trust, Usage
+from steelyard.results.analysis import analysis_document, write_analysis
 from steelyard.results.files import NO_FAULTS, Faults, write_beside
 from steelyard.results.journal import EventKind, Journal, Syncer
 from steelyard.results.layout import RunPaths, attempt_folder
 from steelyard.results.progress_file import ProgressFile
+from steelyard.results.reader import RunReader
 from steelyard.results.records import AttemptRecord, Timing
 from steelyard.results.run_folder import RunFolder, create_run
 from steelyard.results.step_log import StepLog
@@ -150,6 +152,8 @@ async def play(results_dir: Path, faults: Faults, tell: Callable[[str, str, int]
     outcome = "failed" if journal.failure else "completed"
     await journal.finish(outcome, {"scored": done}, None)
     write_summary(folder.root, faults)
+    document = analysis_document(RunReader(folder.root), [])
+    write_analysis(folder.root, document, "nothing\n", faults=faults)
     journal.close()
     await syncer.close()
 

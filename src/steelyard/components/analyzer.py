@@ -14,6 +14,7 @@ from pydantic import BaseModel
 
 from steelyard.components.environment import NoParams
 from steelyard.components.issues import Issue, Outcome
+from steelyard.components.steps import Step
 from steelyard.components.values import Trust, Usage
 
 
@@ -43,6 +44,16 @@ class FinishedAttempt(Protocol):
     @property
     def answer(self) -> str | None:
         """What the agent answered; None where it gave none or the answer lies in a file."""
+        ...
+
+    @property
+    def answer_file(self) -> str | None:
+        """Where a large answer lies, relative to the run; `FinishedRun.answer_text` reads it."""
+        ...
+
+    @property
+    def trajectory(self) -> Mapping[str, Any] | None:
+        """`{path, sha256, steps}` of what it did; `FinishedRun.steps` reads it. None for none."""
         ...
 
     @property
@@ -91,6 +102,22 @@ class FinishedRun(Protocol):
         """
         ...
 
+    def steps(self, attempt: FinishedAttempt) -> Iterator[Step]:
+        """Iterate over an attempt's trajectory, whole, in bounded memory; empty where it has none.
+
+        Raises:
+            TrajectoryUnreadable: it is missing, damaged, or not what the record says.
+        """
+        ...
+
+    def answer_text(self, attempt: FinishedAttempt, *, max_bytes: int) -> str | None:
+        """Give an answer's beginning, wherever it lies; None where there is none to be read."""
+        ...
+
+
+class TrajectoryUnreadable(Exception):
+    """An attempt's trajectory cannot be used: it is gone, damaged or too large."""
+
 
 @dataclass(frozen=True, slots=True)
 class Analysis:
@@ -101,7 +128,8 @@ class Analysis:
     version: str
     """The analyzer's version."""
     data: Mapping[str, Any] = field(default_factory=dict)
-    """JSON with finite numbers, for programs: goes into `analysis.json`."""
+    """JSON with finite numbers, for programs: goes into `analysis.json`. A sentence for people
+    under `summary` is said at the end of the run."""
     markdown: str = ""
     """For people: goes into `analysis.md`."""
 

@@ -98,7 +98,12 @@ BUILTINS: Final[Mapping[Kind, Mapping[str, Entry]]] = MappingProxyType(
                 "bubblewrap: no network, read-only system, limits, no daemon",
             ),
         },
-        Kind.ANALYZER: {},
+        Kind.ANALYZER: {
+            "failures": Entry(
+                "steelyard.analyzers.failures:Failures",
+                "sorts the attempts that got nothing by what went wrong, with examples",
+            ),
+        },
         Kind.SCANNER: {},
     }
 )

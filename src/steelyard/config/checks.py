@@ -187,7 +187,6 @@ _NOT_YET: Final = (
     _NotYet(("execution", "max_retries"), _positive, "leave it out, or write 0"),
     _NotYet(("execution", "keep_environment"), bool, "leave it out, or write false"),
     _NotYet(("execution", "save_artifacts"), bool, "leave it out, or write []"),
-    _NotYet(("execution", "analysis"), bool, "leave it out, or write false"),
 )
 
 
@@ -217,6 +216,7 @@ def orchestration(root: Node, ids: ComponentIds | None, problems: list[Problem])
     for index, request in enumerate(requests.value):
         _not_yet(request, _NOT_YET, problems)
         _execution(request, index, problems)
+        _analysis(request, ids, problems)
         _output(request, problems)
     _namespaces(requests.value, problems)
 
@@ -250,6 +250,17 @@ def _execution(request: Node, index: int, problems: list[Problem]) -> None:
                     remedy="write i/n with 1 <= i <= n",
                 )
             )
+
+
+def _analysis(request: Node, ids: ComponentIds | None, problems: list[Problem]) -> None:
+    """Each analyzer must be known: by its id alone, or in a mapping with its parameters."""
+    chosen = request.at(("execution", "analysis"))
+    if ids is None or chosen is None or not isinstance(chosen.value, list):
+        return
+    for item in chosen.value:
+        named = item.value.get("id") if isinstance(item.value, dict) else item
+        if named is not None and isinstance(named.value, str):
+            unknown_id("analyzer", named.value, named.origin.where, ids, problems)
 
 
 def _pattern(node: Node, where: Where, problems: list[Problem]) -> None:

@@ -15,7 +15,8 @@ from steelyard.config.secrets import SecretStore
 from steelyard.config.source import FieldPath, Node, path_text
 
 SECTIONS: Final = frozenset({"model", "benchmark", "harness", "environment"})
-"""Where people write what components and endpoints get; nothing else holds secrets."""
+"""Where people write what components and endpoints get. Beside these only the parameters of
+analyzers, in `execution.analysis`, hold secrets."""
 
 
 def seal(root: Node, store: SecretStore, warnings: list[Problem], *, scope: str = "") -> Node:
@@ -49,11 +50,19 @@ class _Sealer:
         for key, item in value.items():
             if key in SECTIONS and path[-1:] != ("prices",):
                 below[key] = self._section(item, (*path, key))
-            elif key in ("requests", "defaults") or (path and path[0] == "requests"):
+            elif key == "analysis" and path[-1:] == ("execution",):
+                below[key] = self._analyzers(item, (*path, key))
+            elif key in ("requests", "defaults", "execution") or path[:1] == ("requests",):
                 below[key] = self.outside(item, (*path, key))
             else:
                 below[key] = item
         return Node(below, node.origin)
+
+    def _analyzers(self, node: Node, path: FieldPath) -> Node:
+        if not isinstance(node.value, list):
+            return node
+        items = [self._section(item, (*path, i)) for i, item in enumerate(node.value)]
+        return Node(items, node.origin)
 
     def _section(self, node: Node, path: FieldPath) -> Node:
         if not isinstance(node.value, dict):

@@ -418,7 +418,9 @@ class Driver:
     async def _finish(self, index: int) -> None:
         run = self._runs[index]
         current_run.set(run.name)
-        result = await finish_run(run, self._threads, self._faults)
+        result = await finish_run(
+            run, self._threads, self._faults, is_stopping=lambda: self._stop is not None
+        )
         self._results[index] = result
         self._watch.write_last(run, result)
         self._observer.request_ended(result)

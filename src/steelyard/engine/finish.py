@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 from concurrent.futures import Executor as Threads
 from typing import Any
 
 from steelyard.components.issues import Outcome
 from steelyard.config.errors import SteelyardError
+from steelyard.engine.analysis import analyze_finished
 from steelyard.engine.events import RequestResult, RunOutcome
 from steelyard.engine.outcomes import closed_ledger, request_outcome
 from steelyard.engine.run_state import RunState
@@ -19,7 +21,13 @@ from steelyard.results.summary import summarise, write_summary
 log = logging.getLogger(__name__)
 
 
-async def finish_run(run: RunState, threads: Threads, faults: Faults) -> RequestResult:
+async def finish_run(
+    run: RunState,
+    threads: Threads,
+    faults: Faults,
+    *,
+    is_stopping: Callable[[], bool] = lambda: False,
+) -> RequestResult:
     """Close the ledger, sync it, and write what is derived from it. Never raises."""
     counts = closed_ledger(run.counts, run.planned)
     outcome, reason = _outcome(run, counts)
@@ -43,6 +51,8 @@ async def finish_run(run: RunState, threads: Threads, faults: Faults) -> Request
         log.warning("%s has no summary: %s", run.name, error)
     except Exception:
         log.exception("%s has no summary", run.name)
+    if metrics is not None:
+        await analyze_finished(run, threads, faults, is_stopping=is_stopping)
     return RequestResult(
         run.name, outcome, reason, run.folder.root, run.planned, counts, metrics, run.reuse_note
     )

@@ -7,6 +7,7 @@ turn a signal into a wait without end.
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import threading
 from collections.abc import Callable
 from contextlib import suppress
@@ -39,7 +40,9 @@ async def in_daemon(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs)
         with suppress(RuntimeError):  # the loop is closed: nobody waits any more
             loop.call_soon_threadsafe(settle, act)
 
-    threading.Thread(target=work, name="steelyard-loader", daemon=True).start()
+    # In the caller's context, so that what it logs is known to be of this run.
+    context = contextvars.copy_context()
+    threading.Thread(target=context.run, args=(work,), name="steelyard-loader", daemon=True).start()
     return await future
 
 

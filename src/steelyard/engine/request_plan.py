@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from steelyard.components.analyzer import Analyzer
 from steelyard.components.benchmark import BenchmarkInfo, Task
 from steelyard.components.issues import Outcome
 from steelyard.config.schema.request import Request
@@ -35,6 +36,8 @@ class RequestPlan:
     provider_is_local: bool
     document: Callable[[], Mapping[str, Any]]
     """Makes what `run.json` says; looking up versions takes a while, which a dry run spares."""
+    analyzers: tuple[Analyzer, ...] = ()
+    """Read the run once it has ended."""
 
     @property
     def k(self) -> int:

@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from steelyard.components.analyzer import Analyzer
 from steelyard.components.benchmark import Benchmark, BenchmarkInfo
 from steelyard.components.contract import described, own_code
 from steelyard.components.extras import install_command
@@ -20,6 +21,7 @@ from steelyard.config.errors import BadInput, Problem, Where
 from steelyard.config.resolve import Resolution
 from steelyard.config.schema.request import Request
 from steelyard.config.secrets import SecretRef, resealed, sealed_json
+from steelyard.engine.analyzers import chosen_analyzers, make_analyzers
 from steelyard.engine.plan_checks import (
     HealedFields,
     endpoint_problems,
@@ -123,6 +125,7 @@ class RequestPlanner:
         self._check_model(harness)
         self._check_price(harness)
         self._check_scoring_models(benchmark if info is not None else None)
+        analyzers = self._analyzers()
         environment_spec = self._environment_spec(info, harness)
         environment = (
             self.component(Kind.ENVIRONMENT, environment_spec) if environment_spec else None
@@ -165,6 +168,7 @@ class RequestPlanner:
         plan = self._finished(
             spec, Services(benchmark, harness, environment, None, self.maker.clock), info, paths
         )
+        plan = replace(plan, analyzers=analyzers)
         self._check_reuse(plan)
         return plan
 
@@ -212,6 +216,20 @@ class RequestPlanner:
             return None
         text = f"{component.id} cannot run here: {reason}"
         return Problem(text, self.where(kind.value), extra=extra)
+
+    def _analyzers(self) -> tuple[Analyzer, ...]:
+        """Make what reads the run at its end; what is wrong with one is a problem of its line."""
+        if self.faults.cover("execution.analysis"):
+            return ()
+        made = make_analyzers(
+            chosen_analyzers(self.request.execution.analysis),
+            self.maker,
+            self.resolution.provenance.root,
+            at=("requests", self.index, "execution", "analysis"),
+        )
+        self.problems += made.problems
+        self.lacking += made.lacking
+        return made.analyzers
 
     def _environment_spec(
         self, info: BenchmarkInfo | None, harness: Harness | None

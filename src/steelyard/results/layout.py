@@ -146,6 +146,16 @@ class RunFiles:
         """Derived figures, for people."""
         return self.root / "summary.md"
 
+    @property
+    def analysis(self) -> Path:
+        """What analyzers found."""
+        return self.root / "analysis.json"
+
+    @property
+    def analysis_text(self) -> Path:
+        """What analyzers found, for people."""
+        return self.root / "analysis.md"
+
 
 def attempt_folder(task_id: str, attempt: int) -> str:
     """The folder of an attempt, relative to the run directory."""

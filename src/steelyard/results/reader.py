@@ -13,7 +13,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
+from steelyard.components.analyzer import FinishedAttempt
 from steelyard.components.issues import Outcome
+from steelyard.components.steps import Step
 from steelyard.components.values import Usage
 from steelyard.results.documents import (
     FutureSchema,
@@ -29,6 +31,7 @@ from steelyard.results.lock import OwnerIdentity, is_alive, read_owner
 from steelyard.results.records import AttemptRecord
 from steelyard.results.records_io import MalformedRecord, record_from_json
 from steelyard.results.step_log import usage_so_far
+from steelyard.results.trajectory_reader import read_steps, read_text
 
 KNOWN_EVENT_SCHEMAS: Final = {"event": 1}
 
@@ -214,6 +217,22 @@ class RunReader:
             MalformedRecord: its line cannot be used.
         """
         return self._index.record(task_id, attempt)
+
+    def steps(self, attempt: FinishedAttempt) -> Iterator[Step]:
+        """Iterate over an attempt's trajectory, in bounded memory; empty where it has none.
+
+        Raises:
+            TrajectoryUnreadable: it is missing, damaged, or not what the record says.
+        """
+        return read_steps(self.root, attempt.trajectory)
+
+    def answer_text(self, attempt: FinishedAttempt, *, max_bytes: int) -> str | None:
+        """Give an answer's beginning, wherever it lies; None where there is none to be read."""
+        if attempt.answer is not None:
+            return attempt.answer.encode("utf-8", "replace")[:max_bytes].decode("utf-8", "ignore")
+        if attempt.answer_file is None:
+            return None
+        return read_text(self.root, attempt.answer_file, max_bytes=max_bytes)
 
     def tail(self, position: int = 0) -> tuple[list[AttemptRecord], int]:
         """Read what was added to the records since `position`.

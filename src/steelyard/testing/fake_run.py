@@ -75,13 +75,16 @@ class FakeRun:
     Args:
         records: its attempts, in the order they ended; every outcome by default.
         document: its `run.json`.
+        steps: trajectories by (task id, attempt); none by default.
     """
 
     def __init__(
         self,
         records: Iterable[FinishedAttempt] | None = None,
         document: Mapping[str, Any] = DOCUMENT,
+        steps: Mapping[tuple[str, int], Iterable[Step]] | None = None,
     ) -> None:
+        self._steps = steps or {}
         self._records = sample_records() if records is None else list(records)
         self.document = document
         self.passes = 0
@@ -96,6 +99,16 @@ class FakeRun:
         """Iterate over the attempts."""
         self.passes += 1
         yield from self._records
+
+    def steps(self, attempt: FinishedAttempt) -> Iterator[Step]:
+        """Iterate over an attempt's trajectory."""
+        yield from self._steps.get((attempt.task_id, attempt.attempt), ())
+
+    def answer_text(self, attempt: FinishedAttempt, *, max_bytes: int) -> str | None:
+        """Give an answer's beginning."""
+        if attempt.answer is None:
+            return None
+        return attempt.answer.encode("utf-8", "replace")[:max_bytes].decode("utf-8", "ignore")
 
 
 def finished_run(folder: Path) -> FinishedRun:

@@ -120,8 +120,8 @@ class ExecutionSettings(Strict):
     """Factor on time limits, for all phases or for each."""
     keep_environment: bool = False
     """Leave environments open for debugging."""
-    analysis: bool | list[str] = False
-    """Analyzers that read finished attempts; true for all."""
+    analysis: bool | list[Text | Component] = False
+    """Analyzers that read the run at its end: ids, or `{id, parameters}`; true for `failures`."""
     recipes: list[Text] = Field(default_factory=list)
     """Named adaptations that fit benchmark, harness and environment together."""
     save_artifacts: list[Text] = Field(default_factory=list)

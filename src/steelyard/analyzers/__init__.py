@@ -1,0 +1,1 @@
+"""The analyzers that ship with Steelyard."""
