@@ -34,6 +34,9 @@ COMMANDS: Final[Mapping[str, CommandRow]] = MappingProxyType(
         "summary": CommandRow(
             "steelyard.cli.summary:summary", "Rebuild and print a run's summary."
         ),
+        "analysis": CommandRow(
+            "steelyard.cli.analysis:analysis", "Say what went wrong in a run, and how often."
+        ),
         "show": CommandRow("steelyard.cli.show:show", "Show a run's attempts, and of each why."),
         "compare": CommandRow(
             "steelyard.cli.compare:compare", "Compare runs of the same tasks, task by task."
