@@ -6,18 +6,42 @@ both cannot spend twice.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from typing import Final
 
 from steelyard.components.issues import AttemptFault, IssueCode
-from steelyard.components.values import Usage
+from steelyard.components.values import NO_USAGE, Usage
+from steelyard.models.protocols.form import TokenCounts
+
+BYTES_A_TOKEN: Final = 4
+UNSEEN_TOKENS: Final = 1000
+"""Of an answer of which nothing came, where the request names no bound."""
+MOST_ASSUMED_TOKENS: Final = 1_000_000
+
+
+def assumed_counts(sent_bytes: int, said_bytes: int | None, asked_tokens: int = 0) -> TokenCounts:
+    """Give what a call may have consumed, by its size; for its attempt's allowance alone.
+
+    Args:
+        sent_bytes: of the request.
+        said_bytes: of the answer, as far as it came; None where nothing came.
+        asked_tokens: the most that the request asked for, 0 where it named no bound.
+    """
+    if said_bytes is None:
+        said = min(asked_tokens or UNSEEN_TOKENS, MOST_ASSUMED_TOKENS)
+    else:
+        said = math.ceil(said_bytes / BYTES_A_TOKEN)
+    return TokenCounts(math.ceil(sent_bytes / BYTES_A_TOKEN), said)
 
 
 @dataclass(slots=True)
 class Allowance:
     """What an attempt may consume, and what it has consumed so far.
 
-    A call is settled when it ends: one under way may overshoot. Calls of unknown usage or cost
-    count as what is known of them.
+    A call is settled when it ends: those under way may overshoot. One whose usage never came, as
+    when the agent hung up, counts as what its size lets one assume: an agent that reads no answer
+    to its end must not spend without end.
     """
 
     usd: float | None = None
@@ -27,8 +51,15 @@ class Allowance:
     spent_usd: float = 0.0
     spent_tokens: int = 0
 
-    def spend(self, usage: Usage) -> None:
-        """Settle a call that has ended."""
+    def spend(self, usage: Usage, assumed: Usage = NO_USAGE) -> None:
+        """Settle a call that has ended.
+
+        Args:
+            usage: what it consumed.
+            assumed: what it may have consumed, for where nothing is known.
+        """
+        if usage.cost_usd is None and not usage.input_tokens + usage.output_tokens:
+            usage = assumed
         self.spent_usd += usage.cost_usd or 0.0
         self.spent_tokens += usage.input_tokens + usage.output_tokens
 

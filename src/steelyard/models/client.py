@@ -16,7 +16,7 @@ from steelyard.components.model import ModelRequest, ModelResponse
 from steelyard.components.values import NO_USAGE, Usage
 from steelyard.config.redaction import Redactor
 from steelyard.config.secrets import SecretStore
-from steelyard.models.allowance import Allowance
+from steelyard.models.allowance import Allowance, assumed_counts
 from steelyard.models.answers import read_whole, refused
 from steelyard.models.backoff import BACKOFF, Backoff
 from steelyard.models.calls import (
@@ -223,15 +223,19 @@ class AttemptClient:
         """
         if self._allowance is not None:
             self._allowance.check()
-        made = await self._endpoint.call(request, self._timer, self._cut)
+        sent_bytes = sum(len(message.content) for message in request.messages)
+
+        def cut() -> None:
+            self._settle(None, sent_bytes)
+
+        made = await self._endpoint.call(request, self._timer, cut)
         reading = made.outcome
         if isinstance(reading, Failure):
             if reading.verdict.code in PAID_FAILURES:
-                self._settle(self._endpoint.usage_of(None))
+                self._settle(None, sent_bytes)
             raise self._endpoint.calls.fault_of(reading, made.retries)
         self._calls_succeeded += 1
-        usage = self._endpoint.usage_of(reading.counts)
-        self._settle(usage)
+        usage = self._settle(reading.counts, sent_bytes, len(reading.text))
         return ModelResponse(
             text=reading.text,
             tool_calls=reading.tool_calls,
@@ -244,13 +248,15 @@ class AttemptClient:
             reasoning=reading.reasoning,
         )
 
-    def _cut(self) -> None:
-        self._settle(self._endpoint.usage_of(None))
-
-    def _settle(self, usage: Usage) -> None:
+    def _settle(
+        self, counts: TokenCounts | None, sent_bytes: int, said_bytes: int | None = None
+    ) -> Usage:
+        usage = self._endpoint.usage_of(counts)
         self._usage += usage
         if self._allowance is not None:
-            self._allowance.spend(usage)
+            assumed = assumed_counts(sent_bytes, said_bytes) if counts is None else None
+            self._allowance.spend(usage, self._endpoint.usage_of(assumed))
+        return usage
 
 
 def make_endpoint(

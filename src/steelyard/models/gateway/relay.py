@@ -8,9 +8,10 @@ from typing import Final
 
 from steelyard.components.issues import AttemptFault, IssueCode
 from steelyard.components.values import Usage
+from steelyard.models.allowance import BYTES_A_TOKEN, assumed_counts
 from steelyard.models.calls import PAID_FAILURES, Failure
 from steelyard.models.client import Endpoint
-from steelyard.models.gateway.bodies import Prepared, Unreadable, prepare, read_body
+from steelyard.models.gateway.bodies import Prepared, Unreadable, asked_tokens, prepare, read_body
 from steelyard.models.gateway.connection import Connection, Head, Reply
 from steelyard.models.gateway.cover import Secrets
 from steelyard.models.gateway.exchange import Exchange, Passed, StreamFault
@@ -44,6 +45,8 @@ class ModelCall:
         self._held_bytes = 0
         self._key = 0
         self._began_s = 0.0
+        self._sent_bytes = 0
+        self._asked_tokens = 0
 
     def hold(self, body_bytes: int) -> Reply | None:
         """Account for a piece of its body; a refusal where the attempt holds too much."""
@@ -116,6 +119,8 @@ class ModelCall:
     async def _call(self, prepared: Prepared, out: Connection) -> None:
         ticket, endpoint = self._ticket, self._endpoint
         ticket.requests += 1
+        self._sent_bytes = len(prepared.body)
+        self._asked_tokens = asked_tokens({**prepared.data, **endpoint.settings.params})
         steps, self._key = ticket.recorder.asked(self._route.protocol, prepared.data)
         for step in steps:
             ticket.record(step)
@@ -202,7 +207,8 @@ class ModelCall:
         """Put a call's end on record, before the agent sees it."""
         ticket = self._ticket
         if usage is not None:
-            ticket.settle(usage)
+            is_known = usage.input_tokens + usage.output_tokens > 0
+            ticket.settle(usage, usage if is_known else self._assumed(exchange, reading))
         end = CallEnd(
             protocol=self._route.protocol,
             reading=reading,
@@ -214,6 +220,18 @@ class ModelCall:
             is_stream=exchange.stream is not None,
         )
         ticket.record(ticket.recorder.answered(self._key, end))
+
+    def _assumed(self, exchange: Exchange, reading: Reading | None) -> Usage:
+        """Say what the call may have consumed, for where the endpoint never did."""
+        said = None
+        if reading is not None:
+            said = sum(len(call.arguments) for call in reading.tool_calls)
+            said += len(reading.text) + len(reading.reasoning or "")
+            # With several choices only the first is read; each event holds a token at least.
+            events = 0 if exchange.stream is None else exchange.stream.events
+            said = max(said, events * BYTES_A_TOKEN)
+        counts = assumed_counts(self._sent_bytes, said or None, self._asked_tokens)
+        return self._endpoint.usage_of(counts)
 
     def _passed_reply(self, exchange: Exchange, answer: HttpAnswer) -> Reply:
         headers = exchange.passed_headers(answer.headers)

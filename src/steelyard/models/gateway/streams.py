@@ -132,6 +132,11 @@ class StreamReader:
         """True once what the call consumed is known for good."""
         return self._collector.has_usage
 
+    @property
+    def events(self) -> int:
+        """How many have come."""
+        return self._events
+
     def _take(self, block: bytes) -> bool:
         """Read a block; True where it holds nothing but usage."""
         payload = payload_of(block)

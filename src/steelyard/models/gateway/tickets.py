@@ -121,10 +121,10 @@ class Ticket:
         """Hand on a step."""
         self._on_step(step)
 
-    def settle(self, usage: Usage) -> None:
-        """Count what a call has consumed."""
+    def settle(self, usage: Usage, assumed: Usage) -> None:
+        """Count what a call has consumed, and against the allowance what it may have."""
         self.usage += usage
-        self.allowance.spend(usage)
+        self.allowance.spend(usage, assumed)
 
 
 class Tickets:
