@@ -13,7 +13,7 @@ from scipy import stats as scipy_stats
 from steelyard.components.benchmark import MetricSpec, binary, scalar
 from steelyard.components.issues import Outcome
 from steelyard.results.records import AttemptRecord
-from steelyard.results.scores import NO_VARIANCE, NOTHING, TOO_FEW, scores
+from steelyard.results.scores import NO_CLUSTER_VARIANCE, NO_VARIANCE, NOTHING, TOO_FEW, scores
 from steelyard.results.scores import SKIPPED as SKIPPED_NOTE
 from steelyard.results.tallies import Tallier, metric_specs
 from steelyard.stats.intervals import wilson
@@ -287,6 +287,38 @@ def test_equal_values_have_no_interval_of_width_zero() -> None:
     estimate = run([[2.5], [2.5], [2.5]], spec=scalar("m"))["avg@1"]["estimate"]
     assert (estimate["interval"], estimate["note"]) == (None, NO_VARIANCE)
     assert estimate["standard_error"] is None
+
+
+def test_sums_of_equal_values_in_another_order_are_equal() -> None:
+    attempts = [[0.1, 0.2, 0.3], [0.3, 0.2, 0.1], [0.2, 0.3, 0.1]]
+    assert 0.1 + 0.2 + 0.3 != 0.3 + 0.2 + 0.1
+    estimate = run(attempts, spec=scalar("m"), k=3)["avg@3"]["estimate"]
+    assert estimate["value"] == pytest.approx(0.2)
+    assert (estimate["interval"], estimate["note"]) == (None, NO_VARIANCE)
+    assert estimate["standard_error"] is None
+
+
+def test_equal_clusters_of_unlike_tasks_are_not_called_tasks_of_one_value() -> None:
+    estimate = run([[True], [False]] * 3, clusters=["a", "a", "b", "b", "c", "c"])["avg@1"]
+    found = estimate["estimate"]
+    assert (found["value"], found["interval"]) == (0.5, None)
+    assert found["note"] == NO_CLUSTER_VARIANCE
+
+
+@pytest.mark.parametrize("missing", [[FATAL, True, SKIPPED], [True, SKIPPED]])
+def test_a_task_that_stopped_at_a_success_is_decided_whatever_is_missing_of_it(
+    missing: Sequence[float | bool | Outcome],
+) -> None:
+    attempts: list[Sequence[float | bool | Outcome]] = [
+        [False, False, False],
+        missing,
+        [True, SKIPPED, SKIPPED],
+    ]
+    score = run(attempts, k=3, strategy="pass")["pass@3"]
+    assert score["official"] is None
+    assert score["reference"] == score["failures_as_zero"] == pytest.approx(2 / 3)
+    assert score["bounds"] == pytest.approx([2 / 3, 2 / 3])
+    assert score["coverage"]["missing"] == 1
 
 
 def test_where_every_task_passed_the_interval_still_has_a_width() -> None:

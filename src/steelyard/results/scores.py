@@ -16,10 +16,13 @@ from steelyard.stats.intervals import Interval, t_interval, wilson
 
 LEVEL: Final = 0.95
 _DIGITS: Final = 12
+_NOISE: Final = 1e-14
+"""Of a mean's size: what sums of equal values differ by, as they are rounded on the way."""
 
 TOO_FEW: Final = "n too small for an interval"
 SKIPPED: Final = "attempts were skipped after a success"
 NO_VARIANCE: Final = "no interval: every task has the same value"
+NO_CLUSTER_VARIANCE: Final = "no interval: every cluster has the same mean"
 NOTHING: Final = "nothing was scored"
 
 
@@ -127,8 +130,9 @@ def _mean_over_tasks(
     if found is None:
         return _estimate(None, None, None, None, 0, 0, NOTHING)
     n, clusters = found.values, found.clusters
-    error = found.cr1 if found.cr1 else None
-    is_flat = min(values) == max(values)
+    noise = _NOISE * max(map(abs, (min(values), max(values))))
+    error = found.cr1 if found.cr1 and found.cr1 > noise else None
+    is_flat = max(values) - min(values) <= noise
     is_proportion = clusters == n and all(value in (0.0, 1.0) for value in values)
     if is_proportion and (is_one_binary_attempt or (is_flat and n > 1)):
         return _estimate(
@@ -138,7 +142,8 @@ def _mean_over_tasks(
         return _estimate(found.mean, None, None, None, n, clusters, TOO_FEW)
     interval = t_interval(found.mean, error, clusters - 1, LEVEL)
     if interval is None:
-        return _estimate(found.mean, None, None, None, n, clusters, NO_VARIANCE)
+        why = NO_VARIANCE if is_flat else NO_CLUSTER_VARIANCE
+        return _estimate(found.mean, None, None, None, n, clusters, why)
     if bounds is not None:
         interval = max(interval[0], bounds[0]), min(interval[1], bounds[1])
     return _estimate(found.mean, error, interval, "t", n, clusters, None)
@@ -188,7 +193,7 @@ def _score(tally: RunTally, index: int, spec: MetricSpec, estimator: _Estimator)
     is_official = tally.is_official and missing == 0
     binary_once = spec.kind == "binary" and tally.k == 1
     is_selected = any(
-        skipped and _missing(tally, index, estimator, task)
+        skipped and not _is_decided(tally, index, estimator, task)
         for task, skipped in enumerate(tally.skipped)
     )
     if is_selected:
@@ -203,7 +208,7 @@ def _score(tally: RunTally, index: int, spec: MetricSpec, estimator: _Estimator)
     as_zero = (
         found["value"]
         if missing == excluded == 0 or is_selected
-        else _filled(tally, index, estimator, 0.0, counts_excluded=True)
+        else _rounded(_filled(tally, index, estimator, 0.0, counts_excluded=True))
     )
     return {
         "official": found["value"] if is_official else None,
