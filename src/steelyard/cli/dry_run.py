@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from steelyard.cli.asked import NOTHING, Asked
 from steelyard.cli.output import (
     pairs_lines,
     print_json,
@@ -41,7 +42,7 @@ def resolved(resolve: Callable[[], Resolution]) -> Resolution:
         raise with_plan_problems(error) from error
 
 
-def finish(resolution: Resolution, *, dry_run: bool, as_json: bool) -> int:
+def finish(resolution: Resolution, *, dry_run: bool, as_json: bool, asked: Asked = NOTHING) -> int:
     """Print what was resolved, or run it; return the exit status.
 
     Raises:
@@ -49,14 +50,16 @@ def finish(resolution: Resolution, *, dry_run: bool, as_json: bool) -> int:
     """
     redactor = Redactor(resolution.secrets, secret_env=resolution.orchestration.runtime.secret_env)
     redact_with(redactor.text)
+    resolution, asked = asked.expanded(resolution)
     if not dry_run:
         from steelyard.cli.execute import execute
 
-        return execute(resolution, as_json=as_json)
+        return execute(resolution, as_json=as_json, asked=asked)
     from steelyard.components.clock import SystemClock
     from steelyard.engine.plan import make_plan
 
     plan = make_plan(resolution, clock=SystemClock())
+    asked.gates(plan)
     warnings = [*plan.warnings, *plan.lacking]
     if as_json:
         print_json(redactor.tree(dry_run_json(resolution, plan, warnings)))

@@ -5,20 +5,22 @@ from __future__ import annotations
 import asyncio
 import logging
 import sys
+from collections.abc import Callable
 from typing import Any
 
+from steelyard.cli.asked import NOTHING, Asked, Ending, concluded, ending_lines, write_files
 from steelyard.cli.news import News
 from steelyard.cli.output import print_json, say
 from steelyard.cli.preparing import said_when_slow
 from steelyard.cli.progress import is_live, make_renderer
 from steelyard.config.resolve import Resolution
 from steelyard.engine.control import Controls
-from steelyard.engine.events import LaunchResult, RequestResult
+from steelyard.engine.events import RequestResult
 from steelyard.engine.launch import launch, prepare
 from steelyard.engine.run_log import listening
 
 
-def execute(resolution: Resolution, *, as_json: bool) -> int:
+def execute(resolution: Resolution, *, as_json: bool, asked: Asked = NOTHING) -> int:
     """Run it and print what came of it; return the exit status.
 
     Raises:
@@ -28,6 +30,7 @@ def execute(resolution: Resolution, *, as_json: bool) -> int:
     mode = runtime.progress
     with said_when_slow(sys.stderr, is_live=is_live(mode, sys.stderr), is_silent=mode == "none"):
         prepared = prepare(resolution)
+    gates = asked.gates(prepared.plan)
     controls = Controls()
     renderer = make_renderer(mode, controls=controls)
     news = News(renderer, prepared.redactor, runtime.log_level)
@@ -43,15 +46,18 @@ def execute(resolution: Resolution, *, as_json: bool) -> int:
             )
     finally:
         news.close()
+    ending = concluded(result, asked, gates)
     if as_json:
-        print_json(prepared.redactor.tree(result_json(result)))
+        print_json(prepared.redactor.tree(result_json(ending)))
     elif mode != "none":
-        _print_result(result, news)
-    return result.exit_status
+        _print_result(ending, news, prepared.redactor.text)
+    write_files(ending, asked, prepared.redactor.text)
+    return ending.result.exit_status
 
 
-def result_json(result: LaunchResult) -> dict[str, Any]:
+def result_json(ending: Ending) -> dict[str, Any]:
     """The one document that `run --json` and `launch --json` print."""
+    result = ending.result
     return {
         "schema": "launch-result/1",
         "outcome": result.outcome.value,
@@ -59,6 +65,9 @@ def result_json(result: LaunchResult) -> dict[str, Any]:
         "elapsed_s": round(result.elapsed_s, 3),
         "loop_lag_p99_ms": result.loop_lag_p99_ms,
         "requests": [_request_json(request) for request in result.requests],
+        "gates": [each.as_json() for each in ending.gates],
+        "calibrations": list(ending.calibrations),
+        "calibrating": [_request_json(request) for request in ending.calibrating],
     }
 
 
@@ -75,14 +84,17 @@ def _request_json(request: RequestResult) -> dict[str, Any]:
     }
 
 
-def _print_result(result: LaunchResult, news: News) -> None:
+def _print_result(ending: Ending, news: News, redact: Callable[[str], str]) -> None:
     from steelyard.cli.report import report_lines
 
+    result = ending.result
     # Where both streams are one terminal, what was said a moment ago is not said again.
     is_one_terminal = sys.stdout.isatty() and sys.stderr.isatty() and len(result.requests) == 1
     said = [r.name for r in result.requests if is_one_terminal and news.has_said(r.reason)]
     for line in report_lines(result, without_reason=said):
         say(line)
+    for line in ending_lines(ending):
+        say(redact(line))
 
 
 def _prepare_loggers() -> None:

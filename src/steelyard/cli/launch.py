@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from steelyard.cli.asked import asked_options, picked
 from steelyard.cli.options import (
     SHARED,
     GroupedCommand,
@@ -32,6 +33,7 @@ _PER_REQUEST = {
 )
 @setting_options(SHARED)
 @config_option
+@asked_options
 @click.option("--dry-run", is_flag=True, help="Resolve, check and print; run nothing.")
 @click.option("--k", hidden=True)
 @click.option("--attempt-strategy", hidden=True)
@@ -54,6 +56,7 @@ def launch(
     from steelyard.config.resolve import resolve_orchestration
 
     _refuse_per_request(given)
+    asked = picked(given)
     overrides = overrides_of(SHARED, given)
     if reuse:
         overrides.append(Override(("runtime", "reuse"), True, "--reuse"))
@@ -62,7 +65,7 @@ def launch(
             file, config_files=config_files, overrides=overrides, components=REGISTRY
         )
     )
-    return finish(resolution, dry_run=dry_run, as_json=as_json)
+    return finish(resolution, dry_run=dry_run, as_json=as_json, asked=asked)
 
 
 def _refuse_per_request(given: dict[str, Any]) -> None:

@@ -40,8 +40,9 @@ REQUEST: Final = "Request"
 MODEL: Final = "Model"
 SCHEDULING: Final = "Scheduling"
 RESULTS: Final = "Results and reuse"
+GATES: Final = "Gates and calibration"
 OUTPUT: Final = "Output"
-GROUPS: Final = (REQUEST, MODEL, SCHEDULING, RESULTS, OUTPUT)
+GROUPS: Final = (REQUEST, MODEL, SCHEDULING, RESULTS, GATES, OUTPUT)
 """The headings of `run --help` and `launch --help`, in order."""
 
 _GROUP_OF_SECTION: Final[Mapping[str, str]] = {
@@ -68,6 +69,11 @@ _GROUP_OF_OPTION: Final[Mapping[str, str]] = {
     "dry_run": REQUEST,
     "reuse": RESULTS,
     "reuse_run_id": RESULTS,
+    "fail_under": GATES,
+    "confident": GATES,
+    "require_official": GATES,
+    "calibrate": GATES,
+    "calibrated_score": GATES,
 }
 """Of options that set no single setting; others are of the output."""
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from steelyard.cli.asked import asked_options, picked
 from steelyard.cli.options import (
     RUN_ONLY,
     SHARED,
@@ -62,6 +63,7 @@ def _with_run_id(command: click.Command, ctx: click.Context, args: list[str]) ->
 @click.option("--reuse-run-id", metavar="RUN_ID", help="Reuse this run.")
 @setting_options(SHARED)
 @config_option
+@asked_options
 @click.option("--dry-run", is_flag=True, help="Resolve, check and print; run nothing.")
 @output_options
 def run(
@@ -86,6 +88,7 @@ def run(
     from steelyard.components.known import REGISTRY
     from steelyard.config.resolve import resolve_run
 
+    asked = picked(given)
     overrides: list[Override] = []
     problems: list[Problem] = []
     try:
@@ -115,4 +118,4 @@ def run(
             components=REGISTRY,
         )
     )
-    return finish(resolution, dry_run=dry_run, as_json=as_json)
+    return finish(resolution, dry_run=dry_run, as_json=as_json, asked=asked)

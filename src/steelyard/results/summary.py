@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -15,6 +16,7 @@ import orjson
 
 from steelyard.components.issues import Outcome
 from steelyard.components.values import NO_USAGE, Usage
+from steelyard.results.calibration import read_calibration
 from steelyard.results.documents import part
 from steelyard.results.files import NO_FAULTS, Faults, WritePoint, replace_atomically
 from steelyard.results.layout import RunFiles
@@ -42,13 +44,18 @@ def summarise(root: Path) -> dict[str, Any]:
     info = part(reader.document, "benchmark_info")
     tallier = Tallier(metric_specs(info))
     totals = _Totals(str(reader.document.get("created_at") or ""))
+    calibration, fault = read_calibration(root)
+    left_out = frozenset(calibration["left_out"] if calibration is not None else ())
     for record in reader.records():
-        tallier.add(record)
+        if record.task_id not in left_out:
+            tallier.add(record)
         totals.add(record)
     ledger = reader.settled_ledger
     finished = reader.finished or {}
     tally = tallier.result(
-        primary=str(info.get("primary")), plan=reader.plan, planned_attempts=ledger.planned
+        primary=str(info.get("primary")),
+        plan=reader.plan,
+        planned_attempts=planned_without(ledger.planned, reader.plan, left_out),
     )
     return {
         "schema": METRICS_SCHEMA,
@@ -82,8 +89,17 @@ def summarise(root: Path) -> dict[str, Any]:
         },
         "scores": scores(tally),
         **totals.as_json(),
-        "warnings": list(reader.warnings),
+        # Only where there is one, so that other runs' files stay as they are.
+        **({} if calibration is None else {"calibration": calibration}),
+        "warnings": [*reader.warnings, *([] if fault is None else [fault])],
     }
+
+
+def planned_without(planned: int, plan: Mapping[str, Any], left_out: Collection[str]) -> int:
+    """Give how many attempts are planned at tasks that no calibration leaves out."""
+    k = plan.get("k")
+    each = k if isinstance(k, int) and k > 0 else 1
+    return max(0, planned - each * len(left_out))
 
 
 def write_summary(root: Path, faults: Faults = NO_FAULTS) -> dict[str, Any]:

@@ -94,6 +94,9 @@ def summary_text(metrics: Mapping[str, Any]) -> str:
         "## Scores",
         _scores(metrics),
         *_categories(metrics),
+        *_section(
+            "Calibration", "\n".join(f"- {_text(line)}" for line in calibration_lines(metrics))
+        ),
         "## Attempts",
         _table(
             ("outcome", "attempts"),
@@ -182,6 +185,38 @@ def _categories(metrics: Mapping[str, Any]) -> list[str]:
     ]
     head = ("metric", "estimator", "category", "value", "95% interval", "tasks")
     return ["## Categories", _table(head, rows)] if rows else []
+
+
+MAX_FINDINGS: Final = 20
+"""Of each kind that are named; the files have all."""
+
+
+def calibration_lines(metrics: Mapping[str, Any]) -> list[str]:
+    """Say which tasks their own reference fails and which doing nothing passes; plain text."""
+    found = metrics.get("calibration")
+    if found is None:
+        return []
+    lines = []
+    for name, said in (
+        ("oracle_failed", "tasks that their own reference fails"),
+        ("nop_passed", "tasks that doing nothing passes"),
+        ("not_calibrated", "tasks at which something else broke"),
+    ):
+        named = [f"{each['task_id']} ({each['said']})" for each in found[name][:MAX_FINDINGS]]
+        more = len(found[name]) - len(named)
+        rest = f"; and {more} more" if more > 0 else ""
+        lines.append(f"{said}: {len(found[name])}{': ' if named else ''}{'; '.join(named)}{rest}")
+    if not found["not_calibrated"]:
+        lines.pop()
+    if found["no_reference"]:
+        lines.append(f"tasks without a reference: {len(found['no_reference'])}")
+    if found["oracle_failed"] or found["nop_passed"]:
+        lines.append(
+            f"left out of the scores: {len(found['left_out'])} tasks"
+            if found["left_out"]
+            else "they count in the scores; --calibrated-score leaves them out"
+        )
+    return lines
 
 
 def _in_flight(metrics: Mapping[str, Any]) -> str:

@@ -12,7 +12,7 @@ from steelyard.components.benchmark import MetricSpec
 from steelyard.results.documents import part
 from steelyard.results.reader import RunReader, RunState
 from steelyard.results.records import AttemptRecord
-from steelyard.results.summary import summarise
+from steelyard.results.summary import planned_without, summarise
 from steelyard.results.tallies import RunTally, Tallier, metric_specs
 
 MEAN: Final = "avg"
@@ -151,12 +151,8 @@ def read_table(root: Path) -> RunTable:
             tallier.add(record)
             _note(facts.setdefault(record.task_id, TaskFacts()), record)
     plan = reader.plan
-    k = plan.get("k")
-    planned = reader.settled_ledger.planned
-    planned -= len(left_out) * (k if isinstance(k, int) and k > 0 else 1)
-    tally = tallier.result(
-        primary=str(info.get("primary")), plan=plan, planned_attempts=max(0, planned)
-    )
+    planned = planned_without(reader.settled_ledger.planned, plan, left_out)
+    tally = tallier.result(primary=str(info.get("primary")), plan=plan, planned_attempts=planned)
     return RunTable(
         root=root,
         run_id=reader.run_id,
