@@ -19,7 +19,7 @@ def test_an_unknown_command_offers_near_names(steelyard: Run) -> None:
     ran = steelyard("lanch", "x.yaml")
     assert (ran.status, ran.out) == (2, "")
     assert "no such command 'lanch'; did you mean launch?" in ran.err
-    assert "commands: run, launch" in steelyard("qqq").err
+    assert "commands: init, run, launch" in steelyard("qqq").err
 
 
 def test_an_unknown_option_offers_near_names(steelyard: Run) -> None:

@@ -191,10 +191,6 @@ CASES = {
         "o.yaml:7:33 requests[0].execution.analysis[0].id", "unknown analyzer 'failure'",
         "did you mean failures?",
     ),
-    "dependencies to install": (
-        ONE + "runtime: {auto_install_dependencies: true}\n",
-        "o.yaml:7:38 runtime.auto_install_dependencies", "not available", "install",
-    ),
     "unknown provider": (
         ONE + "runtime: {provider_limits: {sandbx: 1}}\n",
         "o.yaml:7:29 runtime.provider_limits.sandbx", "unknown environment 'sandbx'",

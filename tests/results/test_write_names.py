@@ -17,6 +17,7 @@ SRC = Path(steelyard.__file__).parent
 ALLOWED = {
     "results/files.py": "the place for it",
     "results/retention.py": "removes whole runs that nobody holds, when a person asks",
+    "components/private_folders.py": "sockets in folders of their own, outside of runs",
     "doctor": "a file without a name, synced to see how long that takes",
     "testing": "fakes and fault plans of tests",
     "environments": "working folders of sessions, in temporary folders",

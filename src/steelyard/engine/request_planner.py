@@ -201,17 +201,21 @@ class RequestPlanner:
 
     def _lacking(self, kind: Kind, component: Any) -> Problem | None:
         """Say what this machine lacks to run a component, and which extra would bring it."""
+        extra: str | None = None
         try:
             what = f"the {kind.value} {component.id!r}: unavailable()"
             reason: str | None = own_code(what, component, component.unavailable)
+            if reason is None and isinstance(component, Benchmark):
+                what = f"the {kind.value} {component.id!r}: missing_extra()"
+                extra = own_code(what, component, component.missing_extra)
         except BadInput as error:
-            self.problems += placed(error.problems, self.where(f"{kind.value}.id"))
+            found = placed(error.problems, self.where(f"{kind.value}.id"))
+            self.problems += [problem for problem in found if problem not in self.problems]
             return None
-        extra = extra_of(kind, component.id) if reason is not None else None
-        if reason is None and isinstance(component, Benchmark):
-            extra = component.missing_extra()
-            if extra is not None:
-                reason = f"it needs the extra {extra}: {install_command(extra)}"
+        if reason is not None:
+            extra = extra_of(kind, component.id)
+        elif extra is not None:
+            reason = f"it needs the extra {extra}: {install_command(extra)}"
         if reason is None:
             return None
         text = f"{component.id} cannot run here: {reason}"
