@@ -37,5 +37,7 @@ class Chat(Harness):
             context.step(Step("agent" if is_example else message.role, message.content, mark))
         response = await context.model.generate(ModelRequest(messages))
         extra = {"reasoning": response.reasoning} if response.reasoning else {}
+        if response.stop_reason is not None:  # that an answer was cut off is seen nowhere else
+            extra["stop_reason"] = response.stop_reason
         context.step(Step("agent", response.text, extra, response.tool_calls))
         return HarnessResult(response.text, details={"stop_reason": response.stop_reason})
