@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from steelyard.cli.asked import NOTHING, Asked, Ending, concluded, ending_lines, write_files
@@ -34,13 +35,12 @@ def execute(resolution: Resolution, *, as_json: bool, asked: Asked = NOTHING) ->
     controls = Controls()
     renderer = make_renderer(mode, controls=controls)
     news = News(renderer, prepared.redactor, runtime.log_level)
-    _prepare_loggers()
     for extra in prepared.installed:
         news.notice(None, f"installed the extra {extra}")
     for warning in prepared.plan.warnings:
         news.notice(None, f"warning: {prepared.redactor.text(str(warning))}")
     try:
-        with listening(news.handler):
+        with _own_loggers(), listening(news.handler):
             result = asyncio.run(
                 launch(prepared, observer=news, controls=controls, handle_signals=True)
             )
@@ -97,7 +97,15 @@ def _print_result(ending: Ending, news: News, redact: Callable[[str], str]) -> N
         say(redact(line))
 
 
-def _prepare_loggers() -> None:
+@contextmanager
+def _own_loggers() -> Iterator[None]:
+    """Let our handlers alone say what we log; whoever calls us in their process gets theirs back."""
     logger = logging.getLogger("steelyard")
+    before = (logger.level, logger.propagate)
     logger.setLevel(logging.DEBUG)
     logger.propagate = False
+    try:
+        yield
+    finally:
+        logger.setLevel(before[0])
+        logger.propagate = before[1]
