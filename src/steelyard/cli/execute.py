@@ -99,7 +99,7 @@ def _print_result(ending: Ending, news: News, redact: Callable[[str], str]) -> N
 
 @contextmanager
 def _own_loggers() -> Iterator[None]:
-    """Let our handlers alone say what we log; whoever calls us in their process gets theirs back."""
+    """Let our handlers alone say what we log; a caller in whose process we run gets theirs back."""
     logger = logging.getLogger("steelyard")
     before = (logger.level, logger.propagate)
     logger.setLevel(logging.DEBUG)
