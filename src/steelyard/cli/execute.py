@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from steelyard.cli.asked import NOTHING, Asked, Ending, concluded, ending_lines, write_files
+from steelyard.cli.json_log import JsonNews
 from steelyard.cli.news import News
 from steelyard.cli.output import print_json, say
 from steelyard.cli.preparing import said_when_slow
@@ -29,12 +30,17 @@ def execute(resolution: Resolution, *, as_json: bool, asked: Asked = NOTHING) ->
     """
     runtime = resolution.orchestration.runtime
     mode = runtime.progress
-    with said_when_slow(sys.stderr, is_live=is_live(mode, sys.stderr), is_silent=mode == "none"):
+    is_silent = mode == "none" or runtime.log_format == "json"
+    with said_when_slow(sys.stderr, is_live=is_live(mode, sys.stderr), is_silent=is_silent):
         prepared = prepare(resolution)
     gates = asked.gates(prepared.plan)
     controls = Controls()
-    renderer = make_renderer(mode, controls=controls)
-    news = News(renderer, prepared.redactor, runtime.log_level)
+    news: News | JsonNews
+    if runtime.log_format == "json":
+        news = JsonNews(mode, prepared.redactor, runtime.log_level)
+    else:
+        renderer = make_renderer(mode, controls=controls)
+        news = News(renderer, prepared.redactor, runtime.log_level)
     for extra in prepared.installed:
         news.notice(None, f"installed the extra {extra}")
     for warning in prepared.plan.warnings:
@@ -84,7 +90,7 @@ def _request_json(request: RequestResult) -> dict[str, Any]:
     }
 
 
-def _print_result(ending: Ending, news: News, redact: Callable[[str], str]) -> None:
+def _print_result(ending: Ending, news: News | JsonNews, redact: Callable[[str], str]) -> None:
     from steelyard.cli.report import report_lines
 
     result = ending.result

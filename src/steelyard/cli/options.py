@@ -62,6 +62,8 @@ _GROUP_OF_SETTING: Final[Mapping[tuple[str, ...], str]] = {
     ("runtime", "progress"): OUTPUT,
     ("runtime", "log_level"): OUTPUT,
     ("runtime", "file_log_level"): OUTPUT,
+    ("runtime", "log_format"): OUTPUT,
+    ("runtime", "file_log_format"): OUTPUT,
 }
 _GROUP_OF_OPTION: Final[Mapping[str, str]] = {
     "fields": REQUEST,
@@ -127,6 +129,10 @@ SHARED: Final = (
     SettingOption("--log-level", ("runtime", "log_level"), "Of the terminal (INFO).", "LEVEL"),
     SettingOption("--file-log-level", ("runtime", "file_log_level"), "Of run.log (DEBUG).",
                   "LEVEL"),
+    SettingOption("--log-format", ("runtime", "log_format"),
+                  "Of what is said while it runs (text).", "text|json"),
+    SettingOption("--file-log-format", ("runtime", "file_log_format"), "Of run.log (text).",
+                  "text|json"),
     SettingOption("--allow-unpriced", ("runtime", "allow_unpriced"),
                   "Let models without a known price run under a dollar budget.",
                   kind=OptionKind.ON),

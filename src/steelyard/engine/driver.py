@@ -25,11 +25,12 @@ from steelyard.engine.dead_runs import report_leftovers
 from steelyard.engine.events import LaunchResult, Observer, RequestResult, RunOutcome
 from steelyard.engine.finish import finish_run
 from steelyard.engine.loading import in_daemon
+from steelyard.engine.log_context import enter_run
 from steelyard.engine.open_all import open_all
 from steelyard.engine.opening import load, take_over
 from steelyard.engine.outcomes import launch_result
 from steelyard.engine.plan import Plan
-from steelyard.engine.run_log import current_run, run_logs
+from steelyard.engine.run_log import run_logs
 from steelyard.engine.run_state import Flight, RunState, Stop
 from steelyard.engine.spec import ExecutionResult, Executor
 from steelyard.engine.watch import Watch
@@ -111,6 +112,7 @@ class Driver:
             [(run.name, run.folder.files.log) for run in self._runs],
             self._plan.orchestration.runtime.file_log_level,
             self._redactor,
+            self._plan.orchestration.runtime.file_log_format,
         )
         try:
             async with asyncio.TaskGroup() as self._group:
@@ -226,7 +228,7 @@ class Driver:
 
     async def _load(self, index: int) -> None:
         run = self._runs[index]
-        current_run.set(run.name)
+        enter_run(run.name, run.folder.run_id)
         try:
             async with self._loaders:
                 loaded = await in_daemon(load, run.plan, run.folder.run_id)
@@ -294,7 +296,7 @@ class Driver:
     async def _work(self, start: Start | None) -> None:
         while start is not None:
             run = self._runs[start.request]
-            current_run.set(run.name)
+            enter_run(run.name, run.folder.run_id)
             try:
                 await self._attempt(run, start)
             except Exception as error:
@@ -417,10 +419,8 @@ class Driver:
 
     async def _finish(self, index: int) -> None:
         run = self._runs[index]
-        current_run.set(run.name)
-        result = await finish_run(
-            run, self._threads, self._faults, is_stopping=lambda: self._stop is not None
-        )
+        enter_run(run.name, run.folder.run_id)
+        result = await finish_run(run, self._threads, self._faults, lambda: bool(self._stop))
         self._results[index] = result
         self._watch.write_last(run, result)
         self._observer.request_ended(result)

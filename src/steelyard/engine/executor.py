@@ -6,6 +6,7 @@ import asyncio
 import logging
 
 from steelyard.engine.attempt import execute
+from steelyard.engine.log_context import current_execution
 from steelyard.engine.services import Maker, Services
 from steelyard.engine.spec import ExecutionObserver, ExecutionResult, ExecutionSpec, RequestSpec
 
@@ -28,6 +29,7 @@ class InProcessExecutor:
 
     async def execute(self, spec: ExecutionSpec, observer: ExecutionObserver) -> ExecutionResult:
         """Run one execution to its end."""
+        current_execution.set(spec)
         known = self._services.get(id(spec.request))
         if known is None:
             known = (spec.request, self._maker.services(spec.request))

@@ -25,7 +25,6 @@ async def finish_run(
     run: RunState,
     threads: Threads,
     faults: Faults,
-    *,
     is_stopping: Callable[[], bool] = lambda: False,
 ) -> RequestResult:
     """Close the ledger, sync it, and write what is derived from it. Never raises."""
@@ -78,13 +77,17 @@ def _unwritten(run: RunState) -> dict[str, Any] | None:
 def _outcome(run: RunState, counts: dict[Outcome, int]) -> tuple[RunOutcome, str | None]:
     if run.stop is not None:
         return run.stop.outcome, run.stop.reason
-    outcome = request_outcome(counts, run.planned)
+    outcome = request_outcome(counts, run.planned, unpaid_retries=run.unpaid_retries)
     if outcome is RunOutcome.FAILED:
         fatal = counts[Outcome.FAILED_FATAL]
         worst = run.issue_counts.most_common(1)
         named = f", most of them {worst[0][0]}" if worst else ""
         return outcome, f"{fatal} of {run.planned} attempts ended FATAL{named}"
     if outcome is RunOutcome.BUDGET_EXCEEDED:
-        skipped = counts[Outcome.SKIPPED_BUDGET]
-        return outcome, f"the budget left {skipped} of {run.planned} attempts unstarted"
+        left = []
+        if skipped := counts[Outcome.SKIPPED_BUDGET]:
+            left.append(f"{skipped} of {run.planned} attempts unstarted")
+        if run.unpaid_retries:
+            left.append(f"{run.unpaid_retries} retries unmade")
+        return outcome, f"the budget left {' and '.join(left)}"
     return outcome, None

@@ -6,22 +6,17 @@ import logging
 import logging.handlers
 import sys
 import threading
-import time
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from contextvars import ContextVar
 from pathlib import Path
 from typing import Final, TextIO
 
 from steelyard.config.redaction import RedactingFormatter, Redactor
 from steelyard.config.secrets import SecretStore
+from steelyard.engine.log_context import JsonFormatter, TextFormatter
+from steelyard.engine.log_context import current_run as current_run
 
-current_run: ContextVar[str | None] = ContextVar("steelyard_run", default=None)
-"""The request whose work the running code belongs to; None for what concerns all."""
-
-FORMAT: Final = "%(asctime)s.%(msecs)03dZ %(levelname)s %(name)s: %(message)s"
-TIME_FORMAT: Final = "%Y-%m-%dT%H:%M:%S"
 _MAX_BYTES: Final = 16 * 1024 * 1024
 _KEPT: Final = 3
 
@@ -164,14 +159,25 @@ class _OfAll(Redactor):
         return text
 
 
-def run_logs(runs: Sequence[tuple[str, Path]], level: str, redactor: Redactor) -> ExitStack:
-    """Open the logs of several runs, as (name, path); close what comes back to end them."""
-    inner = logging.Formatter(FORMAT, TIME_FORMAT)
-    inner.converter = time.gmtime
-    formatter = RedactingFormatter(inner, _OfAll())
+def run_logs(
+    runs: Sequence[tuple[str, Path]], level: str, redactor: Redactor, log_format: str = "text"
+) -> ExitStack:
+    """Open the logs of several runs, as (name, path); close what comes back to end them.
+
+    Args:
+        runs: requests, each with its log in its run directory.
+        level: the least that is written.
+        redactor: knows the launch's secrets.
+        log_format: `text`, or `json` for lines of schema `log/1`.
+    """
+    all_secrets = _OfAll()
     logs = ExitStack()
     _REDACTORS.append(redactor)
     logs.callback(_REDACTORS.remove, redactor)
     for name, path in runs:
+        run_id = path.parent.name
+        formatter: logging.Formatter = RedactingFormatter(TextFormatter(run_id), all_secrets)
+        if log_format == "json":
+            formatter = JsonFormatter(all_secrets.text, run_id)
         logs.enter_context(run_log(path, name, level, formatter))
     return logs

@@ -51,6 +51,8 @@ FIELD_IDENTITY: Final[Mapping[str, Belongs]] = MappingProxyType(
         "runtime.progress": _N,
         "runtime.log_level": _N,
         "runtime.file_log_level": _N,
+        "runtime.log_format": _N,
+        "runtime.file_log_format": _N,
         "runtime.allow_unpriced": _N,
         "runtime.auto_install_dependencies": _N,
         "runtime.secret_env": _N,

@@ -15,6 +15,7 @@ from steelyard.config.schema.request import (
 )
 
 LogLevel = Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"]
+LogFormat = Literal["text", "json"]
 Progress = Literal["auto", "plain", "none"]
 Limit = Annotated[int, Field(ge=0)]
 
@@ -50,6 +51,10 @@ class SharedRuntime(Strict):
     log_level: LogLevel = "INFO"
     """Of the terminal."""
     file_log_level: LogLevel = "DEBUG"
+    """Of `run.log`."""
+    log_format: LogFormat = "text"
+    """Of what is said on standard error: `json` for lines of schema `log/1`."""
+    file_log_format: LogFormat = "text"
     """Of `run.log`."""
     allow_unpriced: bool = False
     """Run under a dollar budget with models whose price is unknown; they then count as free."""
