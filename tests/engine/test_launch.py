@@ -230,7 +230,7 @@ def test_a_fault_of_the_driver_itself_ends_the_launch_with_its_ledger_closed(
     def breaks(*_: object, **__: object) -> None:
         raise RuntimeError("a bug")
 
-    monkeypatch.setattr(RunState, "record", breaks)
+    monkeypatch.setattr(RunState, "_record", breaks)
     result = run_all(tmp_path, request(harness={"sleep_s": 0.01}), task_concurrency=2)
     (ended,) = result.requests
     assert ended.outcome is RunOutcome.FAILED

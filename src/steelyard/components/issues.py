@@ -67,6 +67,8 @@ class IssueCode(StrEnum):
     CLEANUP_FAILED = "cleanup_failed"
     OUTPUT_TRUNCATED = "output_truncated"
     USAGE_UNKNOWN = "usage_unknown"
+    ARTIFACT_FLAGGED = "artifact_flagged"
+    """A secret stands in a kept file."""
     REUSE_REFUSED = "reuse_refused"
     UNKNOWN = "unknown"
 
@@ -99,6 +101,7 @@ SEVERITY: Final[Mapping[IssueCode, Severity]] = MappingProxyType(
         IssueCode.CLEANUP_FAILED: Severity.WARNING,
         IssueCode.OUTPUT_TRUNCATED: Severity.WARNING,
         IssueCode.USAGE_UNKNOWN: Severity.WARNING,
+        IssueCode.ARTIFACT_FLAGGED: Severity.WARNING,
         IssueCode.REUSE_REFUSED: Severity.WARNING,
         IssueCode.UNKNOWN: Severity.FATAL,
     }
@@ -115,6 +118,8 @@ class Issue:
     message: str
     execution: int = 1
     """Which physical try of the attempt, counted from 1."""
+    retry_after_s: float | None = None
+    """How long an endpoint asked to be left alone; None where it did not say."""
 
     @classmethod
     def of(cls, code: IssueCode, phase: Phase, message: str) -> Issue:
@@ -122,13 +127,15 @@ class Issue:
         return cls(SEVERITY[code], phase, code, message)
 
     def as_json(self) -> dict[str, Any]:
-        """Give the record's form."""
+        """Give the record's form; `retry_after_s` only where there is one."""
+        asked = {} if self.retry_after_s is None else {"retry_after_s": self.retry_after_s}
         return {
             "severity": self.severity.value,
             "phase": self.phase.value,
             "code": self.code.value,
             "message": self.message,
             "execution": self.execution,
+            **asked,
         }
 
     @classmethod
@@ -140,6 +147,7 @@ class Issue:
             IssueCode(data["code"]),
             str(data["message"]),
             int(data["execution"]),
+            None if data.get("retry_after_s") is None else float(data["retry_after_s"]),
         )
 
 
@@ -171,9 +179,18 @@ class AttemptFault(Exception):
     `UNKNOWN`, by phase: FATAL.
     """
 
-    def __init__(self, code: IssueCode, message: str, *, request_fault: bool = False) -> None:
+    def __init__(
+        self,
+        code: IssueCode,
+        message: str,
+        *,
+        request_fault: bool = False,
+        retry_after_s: float | None = None,
+    ) -> None:
         super().__init__(message)
         self.code = code
         self.message = message
+        self.retry_after_s = retry_after_s
+        """How long an endpoint asked to be left alone."""
         self.request_fault = request_fault
         """True where the same fault would meet every attempt of the request."""

@@ -184,7 +184,6 @@ def _positive(value: Any) -> bool:
 
 
 _NOT_YET: Final = (
-    _NotYet(("execution", "max_retries"), _positive, "leave it out, or write 0"),
     _NotYet(("execution", "keep_environment"), bool, "leave it out, or write false"),
     _NotYet(("execution", "save_artifacts"), bool, "leave it out, or write []"),
 )

@@ -11,12 +11,13 @@ import asyncio
 import logging
 import secrets
 from concurrent.futures import ThreadPoolExecutor
-from typing import Final, Literal
+from contextvars import copy_context
+from functools import partial
+from typing import Final
 
 from steelyard.components.clock import Clock, utc_text
-from steelyard.components.issues import Outcome, Phase
-from steelyard.components.steps import Step
-from steelyard.components.values import NO_USAGE
+from steelyard.components.issues import Issue, Outcome
+from steelyard.components.values import NO_USAGE, Usage
 from steelyard.config.redaction import Redactor
 from steelyard.config.secrets import SecretStore
 from steelyard.engine.admission import Admission, Start
@@ -24,17 +25,21 @@ from steelyard.engine.control import Controls, Steered
 from steelyard.engine.dead_runs import report_leftovers
 from steelyard.engine.events import LaunchResult, Observer, RequestResult, RunOutcome
 from steelyard.engine.finish import finish_run
+from steelyard.engine.flight import Flight, Stop
+from steelyard.engine.flights import Flights
 from steelyard.engine.loading import in_daemon
 from steelyard.engine.log_context import enter_run
 from steelyard.engine.open_all import open_all
 from steelyard.engine.opening import load, take_over
 from steelyard.engine.outcomes import launch_result
 from steelyard.engine.plan import Plan
+from steelyard.engine.retries import ATTEMPT_BACKOFF
 from steelyard.engine.run_log import run_logs
-from steelyard.engine.run_state import Flight, RunState, Stop
+from steelyard.engine.run_state import RunState
 from steelyard.engine.spec import ExecutionResult, Executor
 from steelyard.engine.watch import Watch
-from steelyard.results.files import NO_FAULTS, Faults, StorageFailed
+from steelyard.models.backoff import Backoff
+from steelyard.results.files import NO_FAULTS, Faults
 from steelyard.results.journal import EventKind
 from steelyard.results.syncer import Syncer
 
@@ -56,6 +61,7 @@ class Driver:
         redactor: Redactor | None = None,
         controls: Controls | None = None,
         faults: Faults = NO_FAULTS,
+        backoff: Backoff = ATTEMPT_BACKOFF,
     ) -> None:
         self._plan = plan
         self._executor = executor
@@ -68,7 +74,8 @@ class Driver:
         self._syncer = Syncer()
         self._watch = Watch(clock, observer, self._on_storage_failure)
         self._runs: list[RunState] = []
-        self._by_token: dict[str, RunState] = {}
+        self._flights = Flights()
+        self._backoff = backoff
         self._token_stem = secrets.token_hex(8)
         self._stop: Stop | None = None
         self._exit_status: int | None = None
@@ -181,6 +188,7 @@ class Driver:
         run.stop = stop
         log.info("%s stops: %s", run.name, stop.reason.split("\n", 1)[0])
         self._admission.close_request(index)  # what never started is derived, not listed
+        run.end_waiting()
         run.journal.event(EventKind.REQUEST_STOPPED, outcome=stop.outcome, reason=stop.reason)
         run.journal.flush()
         loading = self._loading.get(index)
@@ -304,7 +312,8 @@ class Driver:
                 reason = self._stop_broken(error)
                 if self._admission.is_running(start.request, start.task, start.attempt):
                     # Else the request would wait for its end for ever.
-                    run.keep(start.task, run.lost(start, reason))
+                    lost = run.lost(start, reason)
+                    run.keep(start.task, lost, spent=Usage(cost_usd=None))
                     run.journal.flush()
                     self._release(run, start, passed=False)
                 return
@@ -328,43 +337,43 @@ class Driver:
         task = asyncio.current_task()
         assert task is not None  # noqa: S101 — a worker is a task
         flight = Flight(start, token, task, self._clock.monotonic(), utc_text(self._clock.now()))
-        run.flights[token] = flight
-        self._by_token[token] = run
+        self._flights.begin(run, flight)
         try:
-            saved = run.saved_work(flight)
-            run.write_intent(start, token)
-            if not run.plan.provider_is_local:
-                await run.journal.synced()
-            if run.journal.failure is not None:
-                raise run.journal.failure
-            result = await self._executor.execute(run.spec(start, token, saved), self)
-        except asyncio.CancelledError:
-            task.uncancel()
-            result = ExecutionResult(outcome=Outcome.CANCELLED)
-        except StorageFailed as error:
-            run.journal.fail(error)
-            result = ExecutionResult(outcome=Outcome.CANCELLED)
+            result = await self._flights.executed(self._executor, run, flight)
+            cause = await self._cause_of_retry(run, flight, result)
         finally:
-            del run.flights[token], self._by_token[token]
-        self._conclude(run, flight, result)
+            self._flights.end(flight)
+        self._conclude(run, flight, result, cause)
 
-    def _conclude(self, run: RunState, flight: Flight, result: ExecutionResult) -> None:
+    async def _cause_of_retry(
+        self, run: RunState, flight: Flight, result: ExecutionResult
+    ) -> Issue | None:
+        """Give the issue that makes another execution worth it; None where none does."""
+        if not run.may_retry(flight, result):
+            return None
+        policy = run.retries
+        if policy.is_quick(result):
+            return policy.cause(result)
+        searched = partial(copy_context().run, policy.cause, result)
+        try:
+            return await self._loop.run_in_executor(self._threads, searched)
+        except asyncio.CancelledError:
+            flight.task.uncancel()
+            return None
+
+    def _conclude(
+        self, run: RunState, flight: Flight, result: ExecutionResult, cause: Issue | None
+    ) -> None:
         """Record a finished execution and free what it held, its record not yet synced."""
         start = flight.start
-        answer_file = trajectory = None
-        try:
-            answer_file = run.keep_large_answer(flight, result.answer)
-            if result.steps:
-                trajectory = run.keep_trajectory(flight, result)
-        except StorageFailed as error:
-            run.journal.fail(error)
+        is_retried = cause is not None and run.may_retry(flight, result)  # else stopped meanwhile
         run.model_calls_succeeded += result.model_calls_succeeded
-        record = run.record(flight, result, answer_file=answer_file, trajectory=trajectory)
-        run.keep(start.task, record)
-        run.journal.flush()
-        run.end_steps(flight, is_kept=trajectory is not None)
-        if result.issues:
-            run.log_issues(record)
+        if cause is not None and is_retried:
+            wait_s = run.retry_wait_s(flight, result, self._backoff)
+            if run.await_retry(flight, result, cause, wait_s):
+                self._release(run, start, passed=False, result=result, retry_in_s=wait_s)
+                return
+        run.end_attempt(flight, result)
         if (fault := result.fault_of_request(run.model_calls_succeeded)) is not None:
             # Before the release: the last attempt's would end the request without its reason.
             self._stop_run(start.request, Stop(RunOutcome.FAILED, fault))
@@ -373,19 +382,29 @@ class Driver:
         )
 
     def _release(
-        self, run: RunState, start: Start, *, passed: bool, result: ExecutionResult | None = None
+        self,
+        run: RunState,
+        start: Start,
+        *,
+        passed: bool,
+        result: ExecutionResult | None = None,
+        retry_in_s: float | None = None,
     ) -> None:
         """Give back what an execution held; with a success, drop the task's other attempts."""
         usage = NO_USAGE if result is None else result.usage
-        self._admission.finish(
-            start,
-            self._clock.monotonic(),
-            spent_usd=self._plan.spent_usd(usage),
-            spent_tokens=usage.input_tokens + usage.output_tokens,
-        )
+        now = self._clock.monotonic()
+        spent_usd = self._plan.spent_usd(usage)
+        spent_tokens = usage.input_tokens + usage.output_tokens
+        if retry_in_s is None:
+            self._admission.finish(start, now, spent_usd=spent_usd, spent_tokens=spent_tokens)
+        else:
+            self._admission.retry(
+                start, now + retry_in_s, now, spent_usd=spent_usd, spent_tokens=spent_tokens
+            )
         if passed:
             for attempt in self._admission.drop_attempts(start.request, start.task):
-                run.keep(start.task, run.skipped(start.task, attempt, Outcome.SKIPPED_PASSED))
+                record = run.not_to_start(start.task, attempt, Outcome.SKIPPED_PASSED)
+                run.keep(start.task, record)
             run.journal.flush()
         if run.journal.failure is not None:
             self._on_storage_failure(start.request)
@@ -397,7 +416,7 @@ class Driver:
         for index in hopeless:
             run = self._runs[index]
             for task, attempt in self._admission.close_request(index):
-                run.keep(task, run.skipped(task, attempt, Outcome.SKIPPED_BUDGET))
+                run.keep(task, run.not_to_start(task, attempt, Outcome.SKIPPED_BUDGET))
             run.journal.flush()
             self._settle(index)
         return bool(hopeless)
@@ -428,23 +447,3 @@ class Driver:
         if not self._open_runs:
             for task in self._background:
                 task.cancel()
-
-    # -- what the executor tells ---------------------------------------------------------------
-
-    def phase(self, token: str, phase: Phase) -> None:
-        """Note the phase of an execution; for progress only."""
-        run = self._by_token.get(token)
-        if run is not None:
-            run.enter_phase(token, phase)
-
-    def session(self, token: str, state: Literal["opened", "closed"], provider: str) -> None:
-        """Put the opening or closing of a session into the journal."""
-        run = self._by_token.get(token.rsplit("-", 1)[0])
-        if run is not None:
-            kind = EventKind.OPENED if state == "opened" else EventKind.CLOSED
-            run.journal.event(kind, token=token, provider=provider)
-
-    def step(self, token: str, step: Step) -> None:
-        """Put an agent's step on the disk as it happens."""
-        if (run := self._by_token.get(token)) is not None:
-            run.add_step(run.flights[token], step)

@@ -61,6 +61,10 @@ class Progress:
     """The few that have run longest, the longest first."""
     budget_usd: float | None = None
     """The request's own limit; None where it has none."""
+    retries: int = 0
+    """Executions so far that another one replaces."""
+    waiting: int = 0
+    """Attempts among the queued that wait for a retry."""
 
     @property
     def queued(self) -> int:
@@ -84,6 +88,8 @@ class Progress:
             "phases": dict(self.phases),
             "issues": dict(self.issues),
             "reused": self.reused,
+            "retries": self.retries,
+            "waiting_for_retry": self.waiting,
             "cost_usd": self.cost_usd,
             "budget_usd": self.budget_usd,
             "elapsed_s": round(self.elapsed_s, 1),

@@ -20,7 +20,9 @@ from steelyard.engine.driver import Driver
 from steelyard.engine.events import LaunchResult, Observer, Unobserved
 from steelyard.engine.executor import InProcessExecutor
 from steelyard.engine.plan import Plan, make_plan
-from steelyard.engine.services import EndpointPool, Maker
+from steelyard.engine.retries import ATTEMPT_BACKOFF
+from steelyard.engine.services import EndpointPool, Maker, Storage
+from steelyard.models.backoff import Backoff
 from steelyard.results.files import NO_FAULTS, Faults
 
 log = logging.getLogger(__name__)
@@ -95,6 +97,7 @@ async def launch(
     observer: Observer | None = None,
     controls: Controls | None = None,
     faults: Faults = NO_FAULTS,
+    backoff: Backoff = ATTEMPT_BACKOFF,
     handle_signals: bool = False,
 ) -> LaunchResult:
     """Run a prepared orchestration to its end.
@@ -104,6 +107,7 @@ async def launch(
         observer: is told of progress, on the event loop.
         controls: a new handle, to steer the launch with while it runs.
         faults: what a test does to writes.
+        backoff: how long a retry of an attempt waits.
         handle_signals: whether `SIGNALS` cancel it; for the main thread only.
 
     Cancelled from outside (`task.cancel()`, `asyncio.wait_for`), it stops as it does on a signal:
@@ -117,7 +121,8 @@ async def launch(
     plan, maker = prepared.plan, prepared.maker
     executor = InProcessExecutor(maker)
     for request in plan.requests:
-        services = replace(request.services, redact=prepared.redactor.text)
+        storage = Storage(prepared.redactor.contains_secret, faults)
+        services = replace(request.services, redact=prepared.redactor.text, storage=storage)
         if request.spec.model is not None:
             endpoint = maker.endpoints.get(request.spec.model, request.spec.prices)
             services = replace(services, endpoint=endpoint)
@@ -131,6 +136,7 @@ async def launch(
         redactor=prepared.redactor,
         controls=controls,
         faults=faults,
+        backoff=backoff,
     )
     with ExitStack() as stack:
         if handle_signals:

@@ -24,9 +24,11 @@ EXIT_STATUS: Final[Mapping[RunOutcome, int]] = MappingProxyType(
 _STRONGEST_FIRST: Final = (RunOutcome.CANCELLED, RunOutcome.TIMED_OUT, RunOutcome.BUDGET_EXCEEDED)
 
 
-def request_outcome(counts: Mapping[Outcome, int], planned: int) -> RunOutcome:
+def request_outcome(
+    counts: Mapping[Outcome, int], planned: int, *, unpaid_retries: int = 0
+) -> RunOutcome:
     """Judge a request that was not stopped: completed when all ended and none ended FATAL."""
-    if counts.get(Outcome.SKIPPED_BUDGET):
+    if counts.get(Outcome.SKIPPED_BUDGET) or unpaid_retries:
         return RunOutcome.BUDGET_EXCEEDED
     ended = sum(counts.values()) - counts.get(Outcome.NOT_STARTED, 0)
     whole = ended == planned and not counts.get(Outcome.FAILED_FATAL)

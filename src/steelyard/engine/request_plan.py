@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from steelyard.components.analyzer import Analyzer
 from steelyard.components.benchmark import BenchmarkInfo, Task
+from steelyard.components.issue_patterns import IssuePatterns
 from steelyard.components.issues import Outcome
 from steelyard.config.schema.request import Request
 from steelyard.engine.budget import BudgetLimits
+from steelyard.engine.retries import RetryPolicy
 from steelyard.engine.services import Services
 from steelyard.engine.spec import RequestSpec
 from steelyard.results.identity import evaluation_identity, generation_identity
@@ -48,6 +50,15 @@ class RequestPlan:
     def retry_patterns(self) -> tuple[str, ...]:
         """Patterns that make an ERROR worth another try."""
         return tuple(self.request.execution.retry_pattern_list or ())
+
+    @property
+    def retry_policy(self) -> RetryPolicy:
+        """When an attempt is executed again; its patterns were checked with the settings."""
+        if not self.request.execution.max_retries:
+            return RetryPolicy()
+        return RetryPolicy(
+            self.request.execution.max_retries, IssuePatterns.of(self.retry_patterns)
+        )
 
     def identities(self, task: Task) -> tuple[str, str]:
         """The generation and the evaluation identity of a task's attempts."""

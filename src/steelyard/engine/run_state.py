@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import islice
-from typing import Any, Final
+from typing import Any
 
 from steelyard.components.benchmark import Task
 from steelyard.components.clock import Clock, utc_text
@@ -17,64 +15,30 @@ from steelyard.components.steps import Step
 from steelyard.components.values import NO_USAGE, Usage
 from steelyard.engine.admission import Start
 from steelyard.engine.carry_over import CarryOver, saved_work
-from steelyard.engine.events import AttemptObserver, Observer, Progress, RunOutcome, Underway
+from steelyard.engine.events import AttemptObserver, Observer, Progress
+from steelyard.engine.execution_record import (
+    Lasted,
+    Unfinished,
+    execution_record,
+    rescored,
+    with_earlier,
+)
+from steelyard.engine.flight import Flight, Stop, TaskIdentities
+from steelyard.engine.kept_execution import Keeper
 from steelyard.engine.request_plan import RequestPlan
-from steelyard.engine.spec import ExecutionResult, ExecutionSpec, SavedWork
-from steelyard.results.files import NO_FAULTS, Faults, StorageFailed, write_beside
+from steelyard.engine.retries import RetryPolicy, Scope, can_rescore, has_allowance, wait_s
+from steelyard.engine.run_progress import progress_of
+from steelyard.engine.spec import AttemptPlace, ExecutionResult, ExecutionSpec, SavedWork
+from steelyard.models.backoff import Backoff
+from steelyard.results.files import NO_FAULTS, Faults, StorageFailed
 from steelyard.results.journal import EventKind, Journal
-from steelyard.results.layout import attempt_folder
+from steelyard.results.layout import attempt_folder, execution_folder
 from steelyard.results.progress_file import ProgressFile
 from steelyard.results.records import AttemptRecord, Timing
-from steelyard.results.records_io import INLINE_LIMIT_BYTES
 from steelyard.results.run_folder import RunFolder
 from steelyard.results.step_log import StepLog
-from steelyard.results.trajectory import atif_document, write_trajectory
 
 log = logging.getLogger(__name__)
-
-LARGE_ANSWER_CHARS: Final = INLINE_LIMIT_BYTES // 4
-"""Above this an answer may be too large for its record: a character takes up to 4 bytes."""
-
-_SLOWEST_SHOWN: Final = 5
-
-
-@dataclass(slots=True)
-class Flight:
-    """One execution under way."""
-
-    start: Start
-    token: str
-    task: asyncio.Task[Any]
-    began_s: float
-    """Monotonic."""
-    began_at: str
-    phase: Phase = Phase.SETUP
-    phase_since_s: float | None = None
-    """Monotonic; None before the first phase was told."""
-    saved: AttemptRecord | None = None
-    """The earlier record whose work is scored again."""
-    steps: StepLog | None = None
-    """What its agent has done so far, where that is recorded as it happens."""
-
-
-@dataclass(frozen=True, slots=True)
-class Stop:
-    """Why a request ends before all its attempts have."""
-
-    outcome: RunOutcome
-    reason: str
-    lets_run: bool = False
-    """True where what runs goes on to its end: nothing more is started."""
-
-
-@dataclass(slots=True)
-class TaskIdentities:
-    """The identities of a task whose attempts are under way."""
-
-    generation: str
-    evaluation: str
-    left: int
-    """Attempts of the task without an outcome; at 0 the entry goes."""
 
 
 @dataclass(slots=True)
@@ -105,10 +69,20 @@ class RunState:
     ended_s: float | None = None
     told: AttemptObserver | None = None
     """Who is told of single attempts; None mostly."""
+    unfinished: dict[tuple[int, int], Unfinished] = field(default_factory=dict)
+    """(task, attempt) of what was executed before and has no record: it waits, or runs again."""
+    retried: int = 0
+    """Executions that were or are to be replaced by another."""
+    unpaid_retries: int = 0
+    """Retries that the budget did not allow."""
     progress_file: ProgressFile = field(init=False)
+    keeper: Keeper = field(init=False)
+    retries: RetryPolicy = field(init=False)
 
     def __post_init__(self) -> None:
         self.progress_file = ProgressFile(self.folder, faults=self.faults, redact=self.redact)
+        self.keeper = Keeper(self.folder.root, self.plan, redact=self.redact, faults=self.faults)
+        self.retries = self.plan.retry_policy
 
     @property
     def name(self) -> str:
@@ -130,47 +104,54 @@ class RunState:
             self.identities[index] = known
         return known
 
-    def spec(self, start: Start, token: str, saved: SavedWork | None = None) -> ExecutionSpec:
+    def spec(self, flight: Flight) -> ExecutionSpec:
         """What the executor is handed."""
         assert self.tasks is not None  # noqa: S101 — attempts start after loading
+        start = flight.start
+        earlier = self.unfinished.get((start.task, start.attempt))
         return ExecutionSpec(
             request=self.plan.spec,
             task=self.tasks[start.task],
             attempt=start.attempt,
             execution=start.execution,
-            token=token,
+            token=flight.token,
             seed=start.attempt,
-            saved=saved,
+            saved=flight.work,
+            place=AttemptPlace(str(self.folder.root), self.identity(start.task).generation),
+            earlier_usage=NO_USAGE if earlier is None else earlier.record.usage,
         )
 
-    def saved_work(self, flight: Flight) -> SavedWork | None:
-        """Read the work of an earlier run that an execution only scores; None mostly.
+    def take_saved_work(self, flight: Flight) -> None:
+        """Give an execution the work that it only scores; there is none mostly.
 
         Raises:
-            StorageFailed: what lies beside its record could not be copied.
+            StorageFailed: what lies beside the record of an earlier run could not be copied.
         """
         carry, key = self.carry, (flight.start.task, flight.start.attempt)
-        if carry is None or self.tasks is None or key not in carry.rescored:
-            return None
-        found = saved_work(self.plan, self.tasks, carry, key, self.folder, self.faults)
-        if found is None:
-            return None
-        flight.saved, work = found
-        return work
+        if (earlier := self.unfinished.get(key)) is not None:
+            flight.work = earlier.saved
+        elif carry is not None and self.tasks is not None and key in carry.rescored:
+            found = saved_work(self.plan, self.tasks, carry, key, self.folder, self.faults)
+            if found is not None:
+                flight.saved, flight.work = found
 
-    def log_issues(self, record: AttemptRecord) -> None:
-        """Put what went wrong in an attempt into the log; `cause` is the same for all it met."""
-        for issue in record.issues:
+    def log_issues(self, record: AttemptRecord, then: str = "") -> None:
+        """Put what went wrong in an attempt's last execution into the log, and what follows.
+
+        `cause` is the same for all it met.
+        """
+        for issue in record.last_issues:
             level = logging.WARNING if issue.severity is Severity.FATAL else logging.INFO
             log.log(
                 level,
-                "%s attempt %d, %s: %s %s: %s",
+                "%s attempt %d, %s: %s %s: %s%s",
                 record.task_id,
                 record.attempt,
                 issue.phase,
                 issue.severity,
                 issue.code,
                 issue.message,
+                then,
                 extra={"cause": issue.message},
             )
 
@@ -202,28 +183,149 @@ class RunState:
             task_id = self.tasks[start.task].id
             self.told.phase_started(self.name, task_id, start.attempt, start.execution, phase)
 
-    def keep(self, index: int, record: AttemptRecord) -> None:
-        """Put a record into the journal and the ledger."""
+    def keep(self, index: int, record: AttemptRecord, spent: Usage | None = None) -> None:
+        """Put a record into the journal and the ledger.
+
+        Args:
+            index: the task's.
+            record: how an attempt ended.
+            spent: what was not counted before; without it, all where it is new work of this run.
+        """
+        earlier = self.unfinished.pop((index, record.attempt), None)
+        if spent is None and earlier is None and record.reused_from is None:
+            spent = record.usage
         self.journal.record(record)
         self.counts[record.outcome] += 1
         if self.told is not None:
             self.told.attempt_recorded(self.name, record)
-        for issue in record.issues:
+        for issue in record.last_issues:
             if issue.severity is not Severity.WARNING:
                 self.issue_counts[issue.code.value] += 1
-        if record.reused_from is None:
-            spent = record.usage.cost_usd
-            known = self.cost_usd is not None and spent is not None
-            self.cost_usd = (self.cost_usd or 0.0) + (spent or 0.0) if known else None
-        else:
-            self.reused += 1
+        if spent is not None:
+            self._add_cost(spent)
+        self.reused += record.reused_from is not None
         entry = self.identities.get(index)
         if entry is not None:
             entry.left -= 1
             if entry.left <= 0:
                 del self.identities[index]
 
-    def record(
+    def end_attempt(self, flight: Flight, result: ExecutionResult) -> None:
+        """Record the attempt whose last execution has ended. Never raises."""
+        start = flight.start
+        try:
+            alone = self._alone(flight, result, self._folder(start))
+        except StorageFailed as error:
+            self.journal.fail(error)
+            alone = self._record(flight, result)
+        record = self._joined(flight, alone)
+        self.keep(start.task, record, spent=result.usage)
+        self.journal.flush()
+        self.end_steps(flight, is_kept=alone.trajectory is not None)
+        if record.issues:
+            self.log_issues(record)
+
+    def await_retry(
+        self, flight: Flight, result: ExecutionResult, cause: Issue, wait_s: float
+    ) -> bool:
+        """Keep an execution that another one is to replace. False where it could not be written.
+
+        Args:
+            flight: the execution.
+            result: how it ended.
+            cause: what makes another one worth it.
+            wait_s: from now until that may start.
+        """
+        start, saved = flight.start, self.work_at_hand(flight, result)
+        scope = Scope.WHOLE if saved is None else Scope.SCORING
+        try:
+            # What is scored again stays: the attempt's folder is its place already.
+            folder = self._folder(start, earlier=scope is Scope.WHOLE)
+            alone = self._alone(flight, result, folder)
+            self.keeper.execution(alone, flight.token, scope, cause, wait_s)
+        except StorageFailed as error:
+            self.journal.fail(error)
+            return False
+        record = self._joined(flight, alone)
+        ended_s = self.clock.monotonic()
+        self.unfinished[start.task, start.attempt] = Unfinished(record, saved, ended_s)
+        self.journal.event(
+            EventKind.RETRY,
+            task_id=record.task_id,
+            attempt=start.attempt,
+            execution=start.execution,
+            token=flight.token,
+            cause=cause.code.value,
+            scope=scope.value,
+            wait_s=round(wait_s, 6),
+            usage=record.usage.as_json(),
+        )
+        self.journal.flush()
+        self.end_steps(flight, is_kept=True)
+        self._add_cost(result.usage)
+        self.retried += 1
+        what = "scored again" if saved is not None else "tried again"
+        then = f"; {what} in {wait_s:.1f} s ({start.execution} of {self.retries.max_retries})"
+        self.log_issues(record, then)
+        return True
+
+    def may_retry(self, flight: Flight, result: ExecutionResult) -> bool:
+        """True where what went wrong in an execution is all that decides on another one."""
+        if self.stop is not None or self.journal.failure is not None:
+            return False
+        start, calls = flight.start, self.model_calls_succeeded + result.model_calls_succeeded
+        stops_request = result.fault_of_request(calls) is not None
+        if not self.retries.may_retry(result, start.execution, stops_request=stops_request):
+            return False
+        earlier = self.unfinished.get((start.task, start.attempt))
+        usage = result.usage if earlier is None else earlier.record.usage + result.usage
+        spec = self.plan.spec
+        return (
+            has_allowance(usage, spec.attempt_usd, spec.attempt_tokens)
+            or self.work_at_hand(flight, result) is not None
+        )
+
+    def retry_wait_s(self, flight: Flight, result: ExecutionResult, backoff: Backoff) -> float:
+        """Draw the wait before the next execution; the same run id gives the same."""
+        assert self.tasks is not None  # noqa: S101 — attempts start after loading
+        start = flight.start
+        task_id = self.tasks[start.task].id
+        seed = f"{self.folder.run_id}/{task_id}/{start.attempt}/{start.execution}"
+        return wait_s(backoff, result, start.execution, seed=seed)
+
+    def work_at_hand(self, flight: Flight, result: ExecutionResult) -> SavedWork | None:
+        """Give the agent's work where scoring alone is to be repeated; None: all of it is."""
+        if flight.work is not None:
+            return flight.work
+        return result.work if can_rescore(result) else None
+
+    def end_waiting(self) -> None:
+        """Record the attempts that wait for a retry that will not be: as they stand."""
+        under_way = {(one.start.task, one.start.attempt) for one in self.flights.values()}
+        for (task, attempt), earlier in list(self.unfinished.items()):
+            if (task, attempt) not in under_way:
+                self.keep(task, earlier.record)
+
+    def _folder(self, start: Start, *, earlier: bool = False) -> str:
+        """Where files of an execution lie, of one that is replaced below its attempt's."""
+        assert self.tasks is not None  # noqa: S101 — attempts start after loading
+        task_id = self.tasks[start.task].id
+        if earlier:
+            return execution_folder(task_id, start.attempt, start.execution)
+        return attempt_folder(task_id, start.attempt)
+
+    def _alone(self, flight: Flight, result: ExecutionResult, folder: str) -> AttemptRecord:
+        """Make the record of an execution alone, its files written."""
+        if flight.work is not None:  # the work that it scored lies where it was made
+            return self._record(flight, replace(result, answer=None))
+        return self._record(
+            flight,
+            result,
+            answer_file=self.keeper.large_answer(folder, result.answer),
+            trajectory=self.keeper.trajectory(folder, flight.token, result),
+        )
+
+    def _record(
         self,
         flight: Flight,
         result: ExecutionResult,
@@ -231,52 +333,26 @@ class RunState:
         answer_file: str | None = None,
         trajectory: dict[str, Any] | None = None,
     ) -> AttemptRecord:
-        """Make the record of a finished execution."""
-        fresh = self._fresh_record(flight, result, answer_file, trajectory)
-        return fresh if flight.saved is None else rescored(flight.saved, fresh)
-
-    def _fresh_record(
-        self,
-        flight: Flight,
-        result: ExecutionResult,
-        answer_file: str | None,
-        trajectory: dict[str, Any] | None,
-    ) -> AttemptRecord:
         assert self.tasks is not None  # noqa: S101 — attempts start after loading
         start = flight.start
-        task = self.tasks[start.task]
         identity = self.identity(start.task)
-        times = result.times
-        return AttemptRecord(
-            task_id=task.id,
-            attempt=start.attempt,
-            outcome=result.outcome,
-            metrics=result.metrics,
-            answer=None if answer_file else result.answer,
+        return execution_record(
+            self.tasks[start.task],
+            start,
+            result,
+            Lasted(flight.began_s, flight.began_at, utc_text(self.clock.now())),
+            (identity.generation, identity.evaluation),
             answer_file=answer_file,
-            issues=result.issues,
-            executions=start.execution,
-            usage=result.usage,
-            timing=Timing(
-                queued_s=max(0.0, flight.began_s - start.queued_since),
-                setup_s=times.setup_s,
-                agent_s=times.agent_s,
-                waited_s=times.waited_s,
-                collect_s=times.collect_s,
-                evaluate_s=times.evaluate_s,
-                started_at=flight.began_at,
-                finished_at=utc_text(self.clock.now()),
-            ),
-            trust=result.trust,
-            environment=result.environment,
             trajectory=trajectory,
-            artifacts=result.artifacts,
-            details=result.details,
-            generation=identity.generation,
-            evaluation=identity.evaluation,
-            category=task.category,
-            cluster=task.cluster,
         )
+
+    def _joined(self, flight: Flight, alone: AttemptRecord) -> AttemptRecord:
+        """Join an execution with what came before it: in an earlier run, in this one."""
+        start = flight.start
+        earlier = self.unfinished.get((start.task, start.attempt))
+        if earlier is not None:
+            return with_earlier(earlier, alone, start.queued_since)
+        return alone if flight.saved is None else rescored(flight.saved, alone)
 
     def skipped(self, index: int, attempt: int, outcome: Outcome) -> AttemptRecord:
         """Make the record of an attempt that will never start."""
@@ -292,46 +368,39 @@ class RunState:
             cluster=task.cluster,
         )
 
+    def not_to_start(self, index: int, attempt: int, outcome: Outcome) -> AttemptRecord:
+        """Make the record of an attempt of which nothing more will start.
+
+        Where it waited for a retry its last execution's outcome stands, unless a sibling has made
+        it needless; what it did and spent is kept either way.
+        """
+        earlier = self.unfinished.get((index, attempt))
+        if earlier is None:
+            return self.skipped(index, attempt, outcome)
+        if outcome is Outcome.SKIPPED_PASSED:
+            return replace(earlier.record, outcome=outcome, metrics={})
+        self.unpaid_retries += outcome is Outcome.SKIPPED_BUDGET
+        return earlier.record
+
     def lost(self, start: Start, reason: str) -> AttemptRecord:
         """Make the record of an attempt that our own fault ended; what it cost is not known."""
         issue = replace(Issue.of(IssueCode.UNKNOWN, Phase.RUN, reason), execution=start.execution)
+        earlier = self.unfinished.get((start.task, start.attempt))
+        before = () if earlier is None else earlier.record.issues
         return replace(
             self.skipped(start.task, start.attempt, Outcome.FAILED_FATAL),
-            issues=(issue,),
+            issues=(*before, issue),
             executions=start.execution,
-            usage=Usage(cost_usd=None),
+            usage=(NO_USAGE if earlier is None else earlier.record.usage) + Usage(cost_usd=None),
         )
 
     def progress(self, now_s: float) -> Progress:
         """Say where the request stands."""
-        state = "ended" if self.ended else "loading" if self.tasks is None else "running"
-        return Progress(
-            name=self.name,
-            state=state,
-            planned=None if self.tasks is None else self.planned,
-            running=len(self.flights),
-            outcomes=dict(self.counts),
-            phases=Counter(flight.phase.value for flight in self.flights.values()),
-            issues=dict(self.issue_counts),
-            reused=self.reused,
-            cost_usd=self.cost_usd,
-            elapsed_s=(self.ended_s or now_s) - self.began_s,
-            slowest=tuple(self._slowest(now_s)),
-            budget_usd=self.plan.budget.usd,
-        )
+        return progress_of(self, now_s)
 
-    def _slowest(self, now_s: float) -> Iterator[Underway]:
-        """The first of those under way: they stand in the order in which they began."""
-        for flight in islice(self.flights.values(), _SLOWEST_SHOWN):
-            assert self.tasks is not None  # noqa: S101 — attempts start after loading
-            since_s = flight.began_s if flight.phase_since_s is None else flight.phase_since_s
-            yield Underway(
-                self.tasks[flight.start.task].id,
-                flight.start.attempt,
-                flight.phase.value,
-                now_s - since_s,
-                now_s - flight.began_s,
-            )
+    def _add_cost(self, spent: Usage) -> None:
+        known = self.cost_usd is not None and spent.cost_usd is not None
+        self.cost_usd = (self.cost_usd or 0.0) + (spent.cost_usd or 0.0) if known else None
 
     def add_step(self, flight: Flight, step: Step) -> None:
         """Append a step to the log of an execution under way. Never raises."""
@@ -357,66 +426,3 @@ class RunState:
                 flight.steps.remove()
             except StorageFailed as error:
                 log.warning("a log of steps stays beside its trajectory: %s", error)
-
-    def keep_trajectory(self, flight: Flight, result: ExecutionResult) -> dict[str, Any]:
-        """Write the steps of an execution beside the records; give the record's `trajectory`.
-
-        Raises:
-            StorageFailed: they could not be written.
-        """
-        assert self.tasks is not None  # noqa: S101 — attempts start after loading
-        harness = self.plan.services.harness
-        document = atif_document(
-            result.steps,
-            session_id=flight.token,
-            harness=harness.id,
-            version=harness.version,
-            model=self.plan.request.model.id,
-            usage=result.usage,
-        )
-        folder = attempt_folder(self.tasks[flight.start.task].id, flight.start.attempt)
-        return write_trajectory(
-            self.folder.root, folder, document, redact=self.redact, faults=self.faults
-        )
-
-    def keep_large_answer(self, flight: Flight, answer: str | None) -> str | None:
-        """Write an answer beside the records, return its path; None where the record holds it.
-
-        Raises:
-            StorageFailed: it could not be written.
-        """
-        start = flight.start
-        if answer is None or len(answer) <= LARGE_ANSWER_CHARS or flight.saved is not None:
-            return None
-        assert self.tasks is not None  # noqa: S101 — attempts start after loading
-        data = answer.encode("utf-8", "replace")
-        if self.redact is not None:
-            data = self.redact(data)
-        folder = attempt_folder(self.tasks[start.task].id, start.attempt)
-        return write_beside(self.folder.root, f"{folder}/answer.txt", data, self.faults)
-
-
-def rescored(saved: AttemptRecord, fresh: AttemptRecord) -> AttemptRecord:
-    """Join an agent's earlier work with its new score.
-
-    What the agent did, took and cost stays as it was; how it was scored is new.
-    """
-    return replace(
-        fresh,
-        answer=saved.answer,
-        answer_file=saved.answer_file,
-        issues=(
-            *(issue for issue in saved.issues if issue.phase is not Phase.EVALUATE),
-            *fresh.issues,
-        ),
-        usage=saved.usage + fresh.usage,
-        timing=replace(
-            fresh.timing,
-            setup_s=saved.timing.setup_s,
-            agent_s=saved.timing.agent_s,
-            waited_s=saved.timing.waited_s,
-            collect_s=saved.timing.collect_s,
-        ),
-        trajectory=saved.trajectory,
-        reused_from=saved.reused_from,
-    )

@@ -151,10 +151,12 @@ class Calls:
     def fault_of(self, failure: Failure, retries: int) -> AttemptFault:
         """Name the cause of a call that failed for good."""
         tries = f" (tried {retries + 1} times)" if retries else ""
+        asked = None if failure.answer is None else failure.answer.retry_after
         return AttemptFault(
             failure.verdict.code,
             f"{self._origin} {failure.message}{tries}",
             request_fault=failure.verdict.is_request_fault and not self.succeeded,
+            retry_after_s=retry_after_s(asked, self._clock.now()),
         )
 
     def _stop_if_rejected(self) -> None:

@@ -162,6 +162,11 @@ def attempt_folder(task_id: str, attempt: int) -> str:
     return f"tasks/{task_folder(task_id)}/attempt-{attempt}"
 
 
+def execution_folder(task_id: str, attempt: int, execution: int) -> str:
+    """The folder of an execution that a later one replaced, relative to the run directory."""
+    return f"{attempt_folder(task_id, attempt)}/execution-{execution}"
+
+
 def task_folder(task_id: str) -> str:
     """Give the one folder name of a task id; two ids never share one.
 

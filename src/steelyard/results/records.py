@@ -14,9 +14,12 @@ ATTEMPT_SCHEMA = "attempt/1"
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """Where the time went, in seconds; waiting is never the agent's."""
+    """Where the time of the last execution went, in seconds; waiting is never the agent's."""
 
     queued_s: float = 0.0
+    """Until it began, for slots and limits; the sum over its executions."""
+    backoff_s: float = 0.0
+    """Between its executions, before it could have been queued."""
     setup_s: float = 0.0
     agent_s: float = 0.0
     waited_s: float = 0.0
@@ -41,9 +44,11 @@ class AttemptRecord:
     answer_file: str | None = None
     """Where an answer above 64 KiB lies, relative to the run directory; `answer` is then null."""
     issues: tuple[Issue, ...] = ()
+    """Of all executions; see `last_issues`."""
     executions: int = 0
     """Physical tries; 0 where it never started."""
     usage: Usage = NO_USAGE
+    """Of all executions together."""
     timing: Timing = Timing()
     trust: Trust | None = None
     """None where nothing ran."""
@@ -59,3 +64,15 @@ class AttemptRecord:
     cluster: str | None = None
     reused_from: Mapping[str, Any] | None = None
     """`{run_id, path, cost_usd}` of the run that this result was taken from."""
+
+    @property
+    def last_issues(self) -> tuple[Issue, ...]:
+        """Those of the execution that counts: what a retry has mended is not among them."""
+        if self.executions < 2:
+            return self.issues
+        return tuple(issue for issue in self.issues if issue.execution >= self.executions)
+
+    @property
+    def retries(self) -> int:
+        """Executions after the first."""
+        return max(0, self.executions - 1)

@@ -46,6 +46,7 @@ def record_to_json(record: AttemptRecord) -> dict[str, Any]:
         "usage": usage.as_json(),
         "timing": {
             "queued_s": round(timing.queued_s, 6),
+            "backoff_s": round(timing.backoff_s, 6),
             "setup_s": round(timing.setup_s, 6),
             "agent_s": round(timing.agent_s, 6),
             "waited_s": round(timing.waited_s, 6),
@@ -123,9 +124,11 @@ def _metrics(value: Any) -> Mapping[str, float | bool]:
     return {str(name): _metric(number) for name, number in value.items()}
 
 
-def _timing(value: Any) -> Timing:
+def timing_from_json(value: Any) -> Timing:
+    """Read the record's `timing`; raise `ValueError`, `KeyError` or `TypeError` on another."""
     return Timing(
         **{name: float(value[name]) for name in _TIMES},
+        backoff_s=float(value.get("backoff_s", 0.0)),  # records of before retries have none
         started_at=_optional_text(value["started_at"]),
         finished_at=_optional_text(value["finished_at"]),
     )
@@ -142,7 +145,7 @@ _READERS: Final[Mapping[str, Callable[[Any], Any]]] = MappingProxyType(
         "issues": lambda value: tuple(map(Issue.from_json, value)),
         "executions": lambda value: _count(value, 0),
         "usage": Usage.from_json,
-        "timing": _timing,
+        "timing": timing_from_json,
         "trust": lambda value: None if value is None else Trust(value),
         "environment": _optional_mapping,
         "trajectory": _optional_mapping,

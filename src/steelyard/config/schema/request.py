@@ -106,7 +106,7 @@ class ExecutionSettings(Strict):
 
     attempts: AttemptsSettings = AttemptsSettings.model_construct()
     """How often each task is tried."""
-    max_retries: Annotated[int, Field(ge=0)] = 0
+    max_retries: Annotated[int, Field(ge=0, le=100)] = 0
     """Further executions of an attempt that ended FATAL."""
     retry_pattern_list: list[str] | None = None
     """An ERROR whose message or code one of these matches is retried too."""

@@ -1,0 +1,138 @@
+"""Users' patterns on issues: which ERRORs are worth another try.
+
+Python's engine backtracks, holds the interpreter's lock while it does and cannot be interrupted
+from a thread, and messages quote models and endpoints. So a pattern that is certain to be short on
+a text of that length is searched here, any other in a process with a limit on its CPU time.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import subprocess
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Final
+
+from steelyard.components.issues import Issue, Severity
+
+log = logging.getLogger(__name__)
+
+HERE_STEPS: Final = 2_000_000
+"""About 50 ms of the engine's own steps."""
+MAX_TEXT_CHARS: Final = 2_000
+"""Of a message; what comes after is not searched."""
+CHILD_CPU_S: Final = 1
+_CHILD_WALL_S: Final = 20.0
+_REMEMBERED: Final = 1024
+_CHILD: Final = Path(__file__).with_name("pattern_child.py")
+
+_ESCAPE: Final = re.compile(r"\\.", re.DOTALL)
+_REFERENCE: Final = re.compile(r"\\[1-9]|\(\?P=|\(\?\(")
+_NESTED: Final = re.compile(r"\)[*+{]")
+
+
+class BadPattern(ValueError):
+    """A text that is no regular expression."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Pattern:
+    compiled: re.Pattern[str]
+    repeats: int
+    """Each open repetition multiplies the steps by the text's length."""
+    branches: int
+    """Each alternative or optional part may double them."""
+    is_unbounded: bool
+    """Repetitions nest or groups are referred to: no estimate holds."""
+
+    def may_run_here(self, text: str) -> bool:
+        if self.is_unbounded or self.branches > 20:
+            return False
+        return 2.0**self.branches * float(len(text) + 1) ** (self.repeats + 1) <= HERE_STEPS
+
+
+@dataclass(frozen=True, slots=True)
+class IssuePatterns:
+    """Patterns, compiled once. Without any nothing matches."""
+
+    patterns: tuple[_Pattern, ...] = ()
+
+    @classmethod
+    def of(cls, sources: Iterable[str]) -> IssuePatterns:
+        """Compile patterns of Python's `re`.
+
+        Raises:
+            BadPattern: one cannot be compiled; says which.
+        """
+        return cls(tuple(map(_compiled, sources)))
+
+    def is_quick(self, issues: Iterable[Issue]) -> bool:
+        """True where `first_match` needs no process."""
+        texts = [text for issue in issues for text in _texts(issue)]
+        return all(one.may_run_here(text) for one in self.patterns for text in texts)
+
+    def first_match(self, issues: Sequence[Issue]) -> Issue | None:
+        """Give the first ERROR whose message or code a pattern is found in.
+
+        Blocking where it is not `is_quick`: for a thread. A search that takes longer than
+        `CHILD_CPU_S` finds nothing; the log says so.
+        """
+        errors = [issue for issue in issues if issue.severity is Severity.ERROR]
+        for issue in errors:
+            for text in _texts(issue):
+                if any(_is_found(one, text) for one in self.patterns):
+                    return issue
+        return None
+
+
+NO_PATTERNS: Final = IssuePatterns()
+
+
+def _texts(issue: Issue) -> tuple[str, str]:
+    return issue.code.value, issue.message[:MAX_TEXT_CHARS]
+
+
+def _compiled(source: str) -> _Pattern:
+    try:
+        compiled = re.compile(source)
+    except (re.error, OverflowError, RecursionError, ValueError) as error:
+        raise BadPattern(f"not a regular expression: {source[:80]!r}: {error}") from error
+    bare = _ESCAPE.sub("x", source)
+    repeats = sum(bare.count(sign) for sign in "*+{")
+    branches = max(0, bare.count("|") + bare.count("?") - bare.count("(?"))
+    is_unbounded = bool(_REFERENCE.search(source) or _NESTED.search(bare))
+    return _Pattern(compiled, repeats, branches, is_unbounded)
+
+
+def _is_found(pattern: _Pattern, text: str) -> bool:
+    if pattern.may_run_here(text):
+        return pattern.compiled.search(text) is not None
+    return _found_in_child(pattern.compiled.pattern, text)
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _found_in_child(source: str, text: str) -> bool:
+    """Search in a process that is ended when its time is up."""
+    job = json.dumps({"pattern": source, "text": text}).encode()
+    words = [sys.executable, "-I", "-S", "-B", str(_CHILD), str(CHILD_CPU_S)]
+    try:
+        done = subprocess.run(  # noqa: S603 — a fixed argument vector
+            words, input=job, capture_output=True, check=False, timeout=_CHILD_WALL_S, env={}
+        )
+    except subprocess.TimeoutExpired:  # a machine so busy that it gave no processor time
+        done = subprocess.CompletedProcess(words, -9, b"", b"")
+    if done.returncode == 0:
+        return done.stdout == b"found"
+    log.warning(
+        "the retry pattern %r matches nothing where it takes longer than %d s; write it so that "
+        "its cost does not grow faster than the text",
+        source[:80],
+        CHILD_CPU_S,
+        extra={"cause": source},
+    )
+    return False
