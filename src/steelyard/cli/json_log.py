@@ -113,3 +113,6 @@ class _Lines:
 
     def flush(self) -> None:
         pass
+
+    def isatty(self) -> bool:
+        return False
