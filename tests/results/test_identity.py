@@ -85,6 +85,7 @@ OTHER: dict[str, Any] = {
     "model.tpm": 3.0,
     "model.request_timeout_seconds": 5.0,
     "model.max_response_bytes": 5,
+    "model.provider_tools": True,
     "execution.attempts.k": 3,
     "execution.attempts.strategy": "pass",
     "execution.attempts.early_stop": True,

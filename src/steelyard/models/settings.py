@@ -34,6 +34,8 @@ class EndpointSettings:
     tpm: float | None
     request_timeout_s: float | None
     max_response_bytes: int
+    provider_tools: bool
+    """True where agents may have the provider reach out for them."""
     headers_by_protocol: Mapping[str, tuple[tuple[bytes, bytes], ...]] = field(repr=False)
     """The gateway passes calls of every protocol on; a key goes where that protocol wants it."""
     extra_header_names: frozenset[bytes]
@@ -83,6 +85,7 @@ def parse_settings(settings: Mapping[str, Any], secrets: SecretStore) -> Endpoin
         tpm=settings.get("tpm"),
         request_timeout_s=timeout_s or None,
         max_response_bytes=settings.get("max_response_bytes", 16 * 1024 * 1024),
+        provider_tools=bool(settings.get("provider_tools")),
         headers_by_protocol=headers,
         extra_header_names=frozenset(name.lower().encode("ascii") for name in extra),
         secrets=tuple(

@@ -84,6 +84,7 @@ FIELD_IDENTITY: Final[Mapping[str, Belongs]] = MappingProxyType(
         "requests.model.tpm": _N,
         "requests.model.request_timeout_seconds": _N,
         "requests.model.max_response_bytes": _N,
+        "requests.model.provider_tools": _G,
         "requests.execution.attempts.k": _N,  # of the plan, which must be the same anyway
         "requests.execution.attempts.strategy": _N,  # the same; it also is early_stop's default
         "requests.execution.attempts.early_stop": _G,
@@ -153,6 +154,7 @@ def generation_parts(
             "id": model.id,
             "protocol": model.api_protocol,
             "params": _settled(model.params),
+            **({"provider_tools": True} if model.provider_tools else {}),
         },
         "environment": {
             "id": environment_id or environment.id,

@@ -54,6 +54,8 @@ class Model:
     """Tokens a minute."""
     request_timeout_seconds: float | None = None
     max_response_bytes: int | None = None
+    provider_tools: bool | None = None
+    """Agents behind the gateway may use what the provider runs itself: web search, MCP, URLs."""
 
     def as_settings(self) -> dict[str, Any]:
         """Give the section `model` of a file. Holds the key as it was given."""

@@ -82,3 +82,14 @@ def test_lone_surrogates_are_legal() -> None:
 def test_what_is_no_object_is_unreadable(raw: bytes) -> None:
     with pytest.raises(Unreadable):
         read_body(raw)
+
+
+@pytest.mark.parametrize("name", ["model", "stream", "tools", "messages", "max_tokens"])
+def test_a_field_written_twice_means_the_same_to_the_endpoint_as_to_us(name: str) -> None:
+    """Some parsers take the first, and would stream unasked, or use tools that were not seen."""
+    fields = {"model": "m", "messages": [], "stream": False, "tools": [], "max_tokens": 1}
+    last = json.dumps(fields)[1:].encode()
+    raw = b'{"%b": "first", %b' % (name.encode(), last)
+    made = prepare(raw, read_body(raw), "anthropic", {}, RESERVED)
+    assert b"first" not in made.body
+    assert json.loads(made.body) == fields

@@ -70,6 +70,8 @@ class Endpoint(Strict):
     """0 for none."""
     max_response_bytes: PositiveInt = 16 * 1024 * 1024
     """An answer longer than this is an ERROR of the agent."""
+    provider_tools: bool = False
+    """Agents behind the gateway may use what the provider runs itself: web search, MCP, URLs."""
 
 
 class ModelSettings(Endpoint):

@@ -90,10 +90,14 @@ def _laid_over(raw: bytes, data: Mapping[str, Any], laid: Mapping[str, Any]) -> 
     A field written twice means one thing to us and may mean another to the endpoint: such a
     body is written anew, of what we have read.
     """
-    is_plain = raw.count(b'"model"') == 1 and b"\\u00" not in raw
+    is_plain = b"\\u00" not in raw and all(raw.count(_key(name)) == 1 for name in data)
     if not is_plain or not laid.keys().isdisjoint(data):
         return encode({**data, **laid})
     if not laid:
         return raw
     head = raw.rstrip()[:-1]
     return head + (b"," if data else b"") + encode(laid)[1:]
+
+
+def _key(name: str) -> bytes:
+    return json.dumps(name, ensure_ascii=False).encode("utf-8", "surrogatepass")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
 from steelyard.components.issues import AttemptFault, IssueCode
 from steelyard.components.values import Usage
@@ -15,6 +15,7 @@ from steelyard.models.gateway.bodies import Prepared, Unreadable, asked_tokens, 
 from steelyard.models.gateway.connection import Connection, Head, Reply
 from steelyard.models.gateway.cover import Secrets
 from steelyard.models.gateway.exchange import Exchange, Passed, StreamFault
+from steelyard.models.gateway.reach import reaching
 from steelyard.models.gateway.recording import CallEnd
 from steelyard.models.gateway.routes import Kind, Route, error_reply, wrong_model
 from steelyard.models.gateway.tickets import Ticket
@@ -86,6 +87,9 @@ class ModelCall:
             return
         is_call = route.kind is Kind.CALL
         params = settings.params if is_call else {}
+        if refusal := self._refused(raw, {k: v for k, v in data.items() if k not in params}):
+            out.reply(refusal)
+            return
         reserved = PROTOCOLS[route.protocol].reserved
         try:
             prepared = prepare(raw, data, route.protocol, params, reserved)
@@ -96,6 +100,20 @@ class ModelCall:
             await self._call(prepared, out)
         else:
             await self._count(prepared.body, out)
+
+    def _refused(self, raw: bytes, data: Mapping[str, Any]) -> Reply | None:
+        """Refuse what would be done or spent where nobody sees it."""
+        protocol = self._route.protocol
+        if protocol == "openai-responses" and data.get("background"):
+            said = "`background` is not served: such a call would go on, and cost, unseen"
+            return error_reply(protocol, 400, said)
+        if self._endpoint.settings.provider_tools:
+            return None
+        what = reaching(protocol, data, raw)
+        if what is None:
+            return None
+        said = f"{what} would make the provider reach out for the agent, which this run does not "
+        return error_reply(protocol, 403, f"{said}allow; see `model.provider_tools`")
 
     async def _count(self, body: bytes, out: Connection) -> None:
         """Pass `count_tokens` on: whatever comes is the agent's to read."""
