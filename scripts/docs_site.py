@@ -6,7 +6,9 @@ become pages, so that links to them lead somewhere on the site as they do in the
 
 from __future__ import annotations
 
+import html
 import importlib
+import inspect
 import json
 import re
 from collections.abc import Iterator
@@ -98,12 +100,12 @@ def _command(
 ) -> Iterator[str]:
     context = click.Context(command, info_name=name, parent=parent)
     yield f"{'#' * level} `{context.command_path}`\n"
-    yield _escaped(click.style(command.help or "").replace("\x1b[0m", "").replace("\b\n", ""))
+    yield _escaped(inspect.cleandoc((command.help or "").replace("\b", "")))
     yield f"\n```text\n{command.get_usage(context)}\n```\n"
     rows = [record for p in command.get_params(context) if (record := p.get_help_record(context))]
-    if rows:
+    if rows := [(option, text) for option, text in rows if text]:
         yield "| option | meaning |\n| --- | --- |"
-        yield from (f"| `{_cell(option)}` | {_cell(_escaped(text))} |" for option, text in rows)
+        yield from (f"| {_code(option)} | {_cell(_escaped(text))} |" for option, text in rows)
         yield ""
     if isinstance(command, click.Group):
         for below in command.list_commands(context):
@@ -114,7 +116,11 @@ def _command(
 
 def settings_page() -> str:
     """Write every setting of an orchestration and of configuration files."""
-    parts = ["# Settings", "Made from the schemas; `steelyard config docs` prints the same.", ""]
+    parts = [
+        "# Settings",
+        "Made from the schemas; `steelyard config docs` says the same in a terminal.",
+        "",
+    ]
     for name in ("orchestration", "config"):
         parts += [f"## {name.capitalize()}: {MEANINGS[name]}", ""]
         parts += _settings(settings_of(_model(name)))
@@ -155,11 +161,17 @@ def _model(name: str) -> Any:
 def _settings(docs: Iterator[SettingDoc]) -> Iterator[str]:
     yield "| field | type | default | meaning |\n| --- | --- | --- | --- |"
     for doc in docs:
-        shown = f"`{_cell(json.dumps(doc.default, default=str))}`"
+        shown = _code(json.dumps(doc.default, default=str))
         default = "required" if doc.is_required else shown
         texts = (_cell(_escaped(doc.type)), default, _cell(_escaped(doc.meaning)))
-        yield f"| `{doc.key}` | {' | '.join(texts)} |"
+        yield f"| {_code(doc.key)} | {' | '.join(texts)} |"
     yield ""
+
+
+def _code(text: str) -> str:
+    """Write code in a cell: a bar would end the cell, and escaped stand with its backslash."""
+    escaped = html.escape(" ".join(text.split()), quote=False).replace("|", "&#124;")
+    return f"<code>{escaped}</code>"
 
 
 def _cell(text: str) -> str:

@@ -22,30 +22,16 @@ from steelyard.components.registry import BUILTINS, Kind
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.mark.parametrize(
-    ("marker", "first"),
-    [("uv-receipt.toml", ["uv", "tool"]), (None, [sys.executable])],
-)
 def test_the_command_is_that_of_how_it_was_installed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, marker: str | None, first: list[str]
-) -> None:
-    monkeypatch.setattr(sys, "prefix", str(tmp_path))
-    lib = tmp_path / f"lib/python{sys.version_info.major}.{sys.version_info.minor}/site-packages"
-    (lib / "pip").mkdir(parents=True)
-    if marker:
-        (tmp_path / marker).touch()
-    assert install_argv("humaneval")[: len(first)] == first
-    assert install_argv("humaneval")[-1] == "steelyard[humaneval]"
-
-
-def test_pipx_and_uv_without_pip_have_commands_of_their_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sys, "prefix", str(tmp_path / "pipx" / "venvs" / "steelyard"))
-    assert install_argv("x")[0] == "pipx"
     monkeypatch.setattr(sys, "prefix", str(tmp_path))
     monkeypatch.setattr("shutil.which", lambda name: f"/bin/{name}")
-    assert install_argv("x")[:3] == ["uv", "pip", "install"]
+    assert install_argv("x")[:4] == ["uv", "pip", "install", "--python"]
+    lib = tmp_path / f"lib/python{sys.version_info.major}.{sys.version_info.minor}/site-packages"
+    (lib / "pip").mkdir(parents=True)
+    assert install_argv("x")[:4] == [sys.executable, "-m", "pip", "install"]
+    assert install_argv("x")[-2:] == ["-r", str(LOCKS / "x.txt")]
 
 
 def test_every_extra_has_its_part_of_the_lock_hash_for_hash() -> None:

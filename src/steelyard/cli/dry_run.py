@@ -76,10 +76,14 @@ def _redacted(problem: Problem, redactor: Redactor) -> Problem:
 
 
 def endpoint_host(model: ModelSettings, secrets: SecretStore) -> str | None:
-    """Give the host (and port) that a model is reached at; None where none is set."""
+    """Give the host (and port) that a model is reached at; None where no model is called."""
     url = model.base_url
     if url is None:
-        return None
+        if model.id == "none":
+            return None
+        from steelyard.models.protocols import PROTOCOLS
+
+        url = PROTOCOLS[model.api_protocol].default_base_url
     text = secrets.reveal(url) if isinstance(url, SecretRef) else url
     try:
         netloc = urlsplit(text).netloc
@@ -156,8 +160,9 @@ def _request_pairs(planned: RequestPlan, secrets: SecretStore) -> dict[str, obje
         "environment": _component(_environment(planned), request.environment.params),
         "model": _component(model.id, model.params),
     }
-    if model.base_url is not None:
-        pairs["endpoint"] = f"{endpoint_host(model, secrets)} ({model.api_protocol}, key {key})"
+    if (host := endpoint_host(model, secrets)) is not None and planned.spec.model is not None:
+        default = ", the protocol's own address" if model.base_url is None else ""
+        pairs["endpoint"] = f"{host} ({model.api_protocol}, key {key}{default})"
     stops = "on" if planned.early_stop else "off"
     pairs["attempts"] = f"k {attempts.k}, {attempts.strategy}, early stop {stops}"
     pairs["tasks"] = _filters(request)

@@ -1,8 +1,8 @@
 """Optional dependencies of our own package: the command that installs one, and installing it.
 
-The command is that of this very installation: pip, uv or pipx. What is installed for the user
-(`--auto-install-dependencies`) is exactly what the lock shipped with this version names, hashes
-checked; nothing that is there already is replaced.
+The command is that of this very installation, by pip or uv. What it installs, by hand or for the
+user (`--auto-install-dependencies`), is exactly what the lock shipped with this version names,
+hashes checked; nothing that is there already is replaced.
 """
 
 from __future__ import annotations
@@ -33,18 +33,13 @@ def install_command(extra: str) -> str:
     return _shown(install_argv(extra))
 
 
-def install_argv(extra: str) -> list[str]:
+def install_argv(extra: str, *, locks: Path = LOCKS) -> list[str]:
     """Give the same as words.
 
-    `pipx` and `uv tool` own their environments: what is put in by hand is lost at an upgrade.
+    Not `steelyard[EXTRA]`: where this very package came from a checkout or a wheel, an index may
+    not know it, or know another one by that name. What the extra adds is pinned, hashes and all.
     """
-    requirement = f"steelyard[{extra}]"
-    prefix = Path(sys.prefix)
-    if (prefix / "uv-receipt.toml").is_file():
-        return ["uv", "tool", "install", "--reinstall-package", "steelyard", requirement]
-    if "pipx" in prefix.parts:
-        return ["pipx", "install", "--force", requirement]
-    return [*_installer(), requirement]
+    return [*_installer(), "--require-hashes", "--no-deps", "-r", str(locks / f"{extra}.txt")]
 
 
 def install_locked(extra: str, *, locks: Path = LOCKS) -> str:
@@ -62,7 +57,7 @@ def install_locked(extra: str, *, locks: Path = LOCKS) -> str:
             f"this version has no locked dependencies for the extra {extra!r}",
             remedy=install_command(extra),
         )
-    argv = [*_installer(), "--require-hashes", "--no-deps", "-r", str(lock)]
+    argv = install_argv(extra, locks=locks)
     try:
         done = subprocess.run(  # noqa: S603 — a fixed argument vector
             argv, capture_output=True, text=True, timeout=_INSTALL_S, check=False,
