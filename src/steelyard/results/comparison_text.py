@@ -16,6 +16,7 @@ from steelyard.results.comparison import (
     ExactTest,
     side_estimate,
 )
+from steelyard.results.figures import figure, signed, usd
 from steelyard.results.gates import GateResult
 from steelyard.results.markdown import code, escaped, table
 from steelyard.results.summary_text import TOO_FEW_CLUSTERS, estimate_interval
@@ -118,12 +119,14 @@ def _runs(found: Sequence[Compared]) -> Section:
 def _run_row(run: RunTable, estimate: dict[str, object], mark: str) -> tuple[Cell, ...]:
     usage = run.metrics["usage"]
     cost = usage["cost_usd"]
-    shown = f"${cost:.4f}" if cost is not None else f"≥ ${usage['known_cost_usd']:.4f}"
+    known = usage["known_cost_usd"]
+    least = f"≥ ${usd(known)}" if known else "unknown"
+    shown = f"${usd(cost)}" if cost is not None else least
     value = estimate["value"]
     official = "" if run.tally.is_official else "*"
     return (
         Name(f"{run.request}/{run.run_id}{mark}"),
-        f"{value:.3f}{official}",
+        f"{figure(value)}{official}",
         estimate_interval(estimate),
         str(estimate["tasks"]),
         f"{run.tally.counted_attempts}/{run.tally.planned_attempts}",
@@ -139,7 +142,7 @@ def _differences(found: Sequence[Compared]) -> Section:
     for each in found:
         row: list[Cell] = [
             Name(each.second.run_id),
-            f"{each.difference.value:+.3f}",
+            signed(each.difference.value),
             _interval(each.difference),
             _p(each.test),
         ]
@@ -165,7 +168,7 @@ def _notes(each: Compared, name: str) -> Iterable[str]:
             f"{name}* not official: missing attempts could make any difference of it"
             if each.bounds is None
             else f"{name}* not official: with the missing attempts the difference is between "
-            f"{each.bounds[0]:+.3f} and {each.bounds[1]:+.3f}"
+            f"{signed(each.bounds[0])} and {signed(each.bounds[1])}"
         )
     for where, task_ids in (("the base", each.only_first), ("this run", each.only_second)):
         if task_ids:
@@ -220,8 +223,7 @@ def _changes(each: Compared, name: str, limit: int) -> list[Section]:
     if not shown:
         return []
     rows = tuple(
-        (Name(p.task_id), f"{p.first:.3f}", f"{p.second:.3f}", f"{p.difference:+.3f}")
-        for p in shown
+        (Name(p.task_id), figure(p.first), figure(p.second), signed(p.difference)) for p in shown
     )
     rest = len(changed) - len(shown)
     notes = (f"… and {rest} more that changed: --limit 0 shows all",) if rest else ()
@@ -234,7 +236,7 @@ def _changes(each: Compared, name: str, limit: int) -> list[Section]:
 
 
 def _row(difference: Difference, form: str) -> tuple[Cell, ...]:
-    value = f"{difference.value:+{form}}"
+    value = _signed(difference.value, form)
     return value, _interval(difference, form), str(difference.tasks)
 
 
@@ -245,7 +247,11 @@ def _interval(difference: Difference, form: str = ".3f") -> str:
     if difference.interval is None:
         return _WHY_NONE.get(difference.note or "", difference.note or _NONE)
     low, high = difference.interval
-    return f"[{low:+{form}}, {high:+{form}}]"
+    return f"[{_signed(low, form)}, {_signed(high, form)}]"
+
+
+def _signed(value: float, form: str) -> str:
+    return signed(value) if form == ".3f" else f"{value:+{form}}"
 
 
 def _p(test: ExactTest) -> str:
