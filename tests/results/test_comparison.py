@@ -108,6 +108,13 @@ def test_differences_that_do_not_vary_have_no_interval_and_say_why(tmp_path: Pat
     assert (one.difference.interval, one.difference.note) == (None, ONE_TASK)
 
 
+def test_an_interval_ends_where_differences_must(tmp_path: Path) -> None:
+    found = compared(tmp_path, numbered([NO] * 4), numbered([YES, YES, YES, NO]))
+    low, high = found.difference.interval or (0.0, 0.0)
+    assert low < 0
+    assert high == 1.0
+
+
 def test_cost_and_time_stand_beside(tmp_path: Path) -> None:
     figures = numbered([YES, NO, YES])
     first = a_side(tmp_path, "a", figures, cost_usd=0.001, agent_s=1.0)
@@ -196,7 +203,9 @@ def test_tasks_that_one_run_alone_has_are_named(tmp_path: Path) -> None:
     second = a_side(tmp_path, "b", {"x": [YES], "z": [YES]})
     (found,) = compare_runs([first, second])
     assert (found.only_first, found.only_second) == (("y",), ("z",))
-    assert any("1 tasks are in the first run alone" in warning for warning in found.warnings)
+    assert any(
+        "1 task in the first run alone, 1 in the second" in warning for warning in found.warnings
+    )
     assert found.bounds == (0.0, 0.0)  # of the tasks that both planned
 
 

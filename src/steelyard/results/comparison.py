@@ -192,7 +192,8 @@ def compare_tables(
         )
     differences = [pair.difference for pair in pairs]
     clusters = [pair.cluster for pair in pairs]
-    whole = _difference(differences, clusters)
+    edge = asked.spec.bounds
+    whole = _difference(differences, clusters, edge)
     categories: dict[str, list[Pair]] = {}
     for pair in pairs:
         if pair.category is not None:
@@ -216,7 +217,7 @@ def compare_tables(
         detectable=_detectable(whole),
         categories={
             name: (
-                _difference([p.difference for p in of], [p.cluster for p in of]),
+                _difference([p.difference for p in of], [p.cluster for p in of], edge),
                 wins_ties_losses([p.difference for p in of], higher_is_better=higher),
             )
             for name, of in sorted(categories.items())
@@ -257,7 +258,12 @@ def _pairs(
             )
 
 
-def _difference(values: Sequence[float], clusters: Sequence[str | int]) -> Difference:
+def _difference(
+    values: Sequence[float],
+    clusters: Sequence[str | int],
+    edge: tuple[float, float] | None = None,
+) -> Difference:
+    """Give the mean difference; its interval is cut at what the metric's bounds allow."""
     found = paired_difference([round(value, _DIGITS) for value in values], clusters, LEVEL)
     if found is None:
         raise AssertionError("there are no pairs")
@@ -265,9 +271,11 @@ def _difference(values: Sequence[float], clusters: Sequence[str | int]) -> Diffe
     if found.interval is None:
         few = found.clusters < 2
         note = ONE_TASK if few else ALL_SAME if found.is_degenerate else NO_SPREAD
-    return Difference(
-        found.mean, found.standard_error, found.interval, found.pairs, found.clusters, note
-    )
+    interval = found.interval
+    if interval is not None and edge is not None:
+        width = edge[1] - edge[0]
+        interval = max(interval[0], -width), min(interval[1], width)
+    return Difference(found.mean, found.standard_error, interval, found.pairs, found.clusters, note)
 
 
 def _test(asked: Question, pairs: Sequence[Pair]) -> ExactTest:
@@ -360,24 +368,29 @@ def _warnings(
             counted, planned = table.tally.counted_attempts, table.tally.planned_attempts
             yield f"{name} is not official: {counted} of {planned} planned attempts count"
         if table.left_out:
-            yield f"{name}: {len(table.left_out)} tasks are left out by its calibration"
+            yield f"{name}: {counted_tasks(len(table.left_out))} left out by its calibration"
         yield from (f"{name}: {warning}" for warning in table.metrics["warnings"])
     if first.tally.k != second.tally.k:
         yield f"the attempts differ: k = {first.tally.k} and k = {second.tally.k}"
     if only_first or only_second:
-        yield f"{only_first} tasks are in the first run alone, {only_second} in the second alone"
+        yield f"{counted_tasks(only_first)} in the first run alone, {only_second} in the second"
     elif _coverage(first) != _coverage(second):
         yield (
             f"the coverage differs: {_coverage(first):.1%} and {_coverage(second):.1%} of the "
             "planned attempts count"
         )
     if common.differing:
-        yield f"{len(common.differing)} tasks have another content in each run and are left out"
+        yield f"{counted_tasks(len(common.differing))} with another content in each run, left out"
     for doubt in common.doubts:
         yield f"{doubt}: whether the tasks are the same cannot be told"
     taken = second.metrics["reused"]["runs"].get(first.run_id, 0)
     if taken:
         yield f"{taken} attempts of the second run were taken from the first: they cannot differ"
+
+
+def counted_tasks(count: int) -> str:
+    """Give `1 task`, `2 tasks`."""
+    return f"{count} task{'' if count == 1 else 's'}"
 
 
 def _coverage(table: RunTable) -> float:

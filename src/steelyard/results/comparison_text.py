@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from math import fsum
-from typing import Final
+from typing import Any, Final
 
 from steelyard.config import printable
 from steelyard.results.comparison import (
@@ -14,6 +14,7 @@ from steelyard.results.comparison import (
     Compared,
     Difference,
     ExactTest,
+    counted_tasks,
     side_estimate,
 )
 from steelyard.results.figures import figure, signed, usd
@@ -63,7 +64,10 @@ def sections(
             Section(
                 "gates",
                 ("gate", "", "what was found"),
-                tuple((g.gate.option, "met" if g.is_met else "NOT MET", g.said) for g in gates),
+                tuple(
+                    (Name(g.gate.option), "met" if g.is_met else "NOT MET", Name(g.said))
+                    for g in gates
+                ),
             )
         )
     head = f"{first.asked.metric} {first.asked.label}"
@@ -95,7 +99,8 @@ def markdown_text(laid: Sequence[Section], warnings: Iterable[str]) -> str:
         if section.title is not None:
             parts.append(f"{'###' if number == 0 else '####'} {code(section.title)}")
         rows = [
-            [code(c.text) if isinstance(c, Name) else escaped(c) for c in r] for r in section.rows
+            [code(c.text, 300) if isinstance(c, Name) else escaped(c) for c in r]
+            for r in section.rows
         ]
         parts.append(table([escaped(column) for column in section.columns], rows))
         parts += [code(note, 500) for note in section.notes]
@@ -116,7 +121,7 @@ def _runs(found: Sequence[Compared]) -> Section:
     )
 
 
-def _run_row(run: RunTable, estimate: dict[str, object], mark: str) -> tuple[Cell, ...]:
+def _run_row(run: RunTable, estimate: dict[str, Any], mark: str) -> tuple[Cell, ...]:
     usage = run.metrics["usage"]
     cost = usage["cost_usd"]
     known = usage["known_cost_usd"]
@@ -176,7 +181,7 @@ def _notes(each: Compared, name: str) -> Iterable[str]:
     if each.common.differing:
         yield f"{name}not the same in both, left out: {_named(each.common.differing)}"
     if each.unpaired:
-        yield f"{name}without a value in one of the two: {each.unpaired} tasks"
+        yield f"{name}without a value in one of the two: {counted_tasks(each.unpaired)}"
 
 
 def _test_note(test: ExactTest) -> str:
@@ -264,4 +269,4 @@ def _p_text(p: float) -> str:
 
 def _named(task_ids: Sequence[str]) -> str:
     shown = ", ".join(task_ids[:_MAX_NAMED])
-    return f"{len(task_ids)} tasks ({shown}{', …' if len(task_ids) > _MAX_NAMED else ''})"
+    return f"{counted_tasks(len(task_ids))} ({shown}{', …' if len(task_ids) > _MAX_NAMED else ''})"
