@@ -11,6 +11,7 @@ from typing import Any, Final
 import click
 
 from steelyard.cli.options import output_options
+from steelyard.results.figures import usd
 
 _MAX_DEPTH: Final = 4
 """`<results_dir>/[<run_name>/]<namespace>/<run_id>`: a run lies no deeper."""
@@ -211,7 +212,7 @@ _FAILED: Final = ("failed_fatal", "failed_error", "timed_out")
 
 def _row(request: dict[str, Any]) -> tuple[object, ...]:
     planned = "?" if request["planned"] is None else request["planned"]
-    cost = "unknown" if request["cost_usd"] is None else f"${request['cost_usd']:.4f}"
+    cost = "unknown" if request["cost_usd"] is None else f"${usd(request['cost_usd'])}"
     spent = budget_text(request["budget"])
     return (
         request["name"],
@@ -229,7 +230,7 @@ def budget_text(budget: dict[str, Any]) -> str:
     """Say what is spent of a budget's limits; empty where it has none."""
     parts = []
     if budget["limit_usd"] is not None:
-        parts.append(f"${budget['spent_usd']:.2f} of ${budget['limit_usd']:.2f}")
+        parts.append(f"${usd(budget['spent_usd'], 2)} of ${usd(budget['limit_usd'], 2)}")
     if budget["limit_tokens"] is not None:
         parts.append(f"{budget['spent_tokens']} of {budget['limit_tokens']} tokens")
     return ", ".join(parts)

@@ -11,6 +11,7 @@ from steelyard.cli.pace import Paces, Standing, failed
 from steelyard.config import printable
 from steelyard.engine.control import Controls
 from steelyard.engine.events import Observer, Progress, RequestResult, RunOutcome, Unobserved
+from steelyard.results.figures import usd
 
 PLAIN_INTERVAL_S: Final = 10.0
 """At most one line a request in this time, unless something changed that matters."""
@@ -88,8 +89,8 @@ def describe(progress: Progress, standing: Standing) -> str:
     if progress.reused:
         parts.append(f"{progress.reused} reused")
     if progress.cost_usd or progress.budget_usd is not None:
-        cost = "cost unknown" if progress.cost_usd is None else f"${progress.cost_usd:.4f}"
-        limit = "" if progress.budget_usd is None else f" of ${progress.budget_usd:.2f}"
+        cost = "cost unknown" if progress.cost_usd is None else f"${usd(progress.cost_usd)}"
+        limit = "" if progress.budget_usd is None else f" of ${usd(progress.budget_usd, 2)}"
         parts.append(f"{cost}{limit}")
     if progress.slowest and progress.slowest[0].age_s >= SLOW_S:
         one = progress.slowest[0]

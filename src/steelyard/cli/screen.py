@@ -17,6 +17,7 @@ from steelyard.components.issues import Outcome
 from steelyard.config import printable
 from steelyard.engine.budget import NO_SPENDING, BudgetStanding
 from steelyard.engine.events import Progress, Underway
+from steelyard.results.figures import usd
 
 _BARS: Final = (20, 12, 6, 0)
 _MIN_NAME: Final = 3
@@ -177,7 +178,8 @@ def _head(view: View, width: int, charset: Charset) -> Line:
     if spent:
         facts.append(spent)
     elif costs := [r.progress.cost_usd for r in view.requests if r.progress.cost_usd]:
-        facts.append(f"${sum(costs):.2f}")
+        least = "at least " if any(r.progress.cost_usd is None for r in view.requests) else ""
+        facts.append(f"{least}${usd(sum(costs), 2)}")
     spans = [Span(view.state, style), *(Span(f" {charset.dot} {fact}") for fact in facts)]
     return _while_they_fit(spans, width)
 
@@ -268,7 +270,7 @@ def _details(request: RequestView, width: int, charset: Charset) -> Line:
     elif progress.cost_usd is None:
         facts.append("cost unknown")
     elif progress.cost_usd:
-        facts.append(f"${progress.cost_usd:.4f}")
+        facts.append(f"${usd(progress.cost_usd)}")
     waits_for = request.waits_for
     if waits_for and progress.queued and not (progress.running and waits_for == _CONCURRENCY):
         facts.append(waits_for if waits_for == "paused" else f"waits for {waits_for}")
@@ -338,7 +340,7 @@ def _foot(view: View, width: int, room: int) -> list[Line]:
 def _spent(budget: BudgetStanding) -> str:
     parts = []
     if budget.limit_usd is not None:
-        parts.append(f"${budget.spent_usd:.2f} of ${budget.limit_usd:.2f}")
+        parts.append(f"${usd(budget.spent_usd, 2)} of ${usd(budget.limit_usd, 2)}")
     if budget.limit_tokens is not None:
         parts.append(f"{_short(budget.spent_tokens)} of {_short(budget.limit_tokens)} tokens")
     return ", ".join(parts)

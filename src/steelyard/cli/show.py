@@ -12,6 +12,7 @@ import click
 
 from steelyard.cli.options import output_options
 from steelyard.components.issues import Outcome
+from steelyard.results.figures import usd
 
 if TYPE_CHECKING:
     from steelyard.results.failures import PrimaryMetric
@@ -254,7 +255,7 @@ def _in_flight(reader: RunReader) -> Iterator[str]:
         usage = reader.spent_in_flight(flight)
         spent = "cost so far unknown"
         if usage is not None:
-            cost = "cost unknown" if usage.cost_usd is None else f"${usage.cost_usd:.4f}"
+            cost = "cost unknown" if usage.cost_usd is None else f"${usd(usage.cost_usd)}"
             spent = f"{usage.requests} model calls, {cost} so far"
         name = printable.one_line(flight.task_id)
         yield f"in flight when the run ended: {name} attempt {flight.attempt} ({spent})"
@@ -310,7 +311,10 @@ def _text(value: object) -> str:
 
 
 def _figure(value: float | bool) -> str:
-    return str(value).lower() if isinstance(value, bool) else f"{value:g}"
+    if isinstance(value, bool):
+        return str(value).lower()
+    text = f"{value:g}"
+    return text if float(text) == value or not float(text).is_integer() else repr(value)
 
 
 def _seconds(record: AttemptRecord) -> float:
@@ -321,4 +325,4 @@ def _seconds(record: AttemptRecord) -> float:
 
 def _cost(record: AttemptRecord) -> str:
     cost = record.usage.cost_usd
-    return "unknown" if cost is None else f"${cost:.4f}" if cost else "0"
+    return "unknown" if cost is None else f"${usd(cost)}" if cost else "0"

@@ -18,6 +18,7 @@ from steelyard.config.errors import SteelyardError
 from steelyard.engine.loading import in_daemon
 from steelyard.engine.request_plan import RequestPlan
 from steelyard.engine.work import AGENT_SUFFIX, SCORER_SUFFIX
+from steelyard.results.figures import usd
 from steelyard.results.journal import EventKind
 from steelyard.results.layout import RunFiles
 from steelyard.results.lock import is_alive
@@ -130,7 +131,7 @@ def _unfinished(namespace_dir: Path, own_run_id: str) -> str | None:
 def _cost(usage: Usage | None) -> str:
     if usage is None:
         return "cost unknown"
-    known = "cost unknown" if usage.cost_usd is None else f"${usage.cost_usd:.4f}"
+    known = "cost unknown" if usage.cost_usd is None else f"${usd(usage.cost_usd)}"
     return f"{usage.requests} model calls, {known} so far"
 
 

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from steelyard.results.figures import figure, pair, share, usd
 from steelyard.results.markdown import escaped as _text
 from steelyard.results.markdown import table as _table
-from steelyard.results.scores import NO_VARIANCE, NOTHING, SKIPPED, TOO_FEW
+from steelyard.results.scores import (
+    NO_CLUSTER_VARIANCE,
+    NO_VARIANCE,
+    NOTHING,
+    SKIPPED,
+    TOO_FEW,
+)
 
 _NONE: Final = "–"
 _WHY_NONE: Final = {
     NO_VARIANCE: "all the same",
+    NO_CLUSTER_VARIANCE: "clusters cancel out",
     NOTHING: "nothing scored",
     SKIPPED: "attempts skipped",
 }
@@ -63,7 +71,7 @@ def score_rows(metrics: Mapping[str, Any]) -> list[ScoreRow]:
             tasks=str(score["estimate"]["tasks"]),
             counted=score["coverage"]["counted"],
             planned=score["coverage"]["planned"],
-            bounds=_NONE if score["bounds"] is None else _pair(score["bounds"]),
+            bounds=_NONE if score["bounds"] is None else pair(score["bounds"]),
             is_official=score["official"] is not None,
             is_primary=bool(score["is_primary"]),
             is_headline=bool(score["is_headline"]),
@@ -240,7 +248,7 @@ def _so_far(usage: Mapping[str, Any] | None) -> str:
         return "unknown"
     cost = usage["cost_usd"]
     calls = f"{usage['requests']} model requests"
-    return calls if cost is None else f"{calls}, {cost:.6f} USD"
+    return calls if cost is None else f"{calls}, {usd(cost, 6)} USD"
 
 
 def _issues(metrics: Mapping[str, Any]) -> str:
@@ -251,11 +259,12 @@ def _issues(metrics: Mapping[str, Any]) -> str:
 def _usage(metrics: Mapping[str, Any]) -> str:
     usage, reused = metrics["usage"], metrics["reused"]["usage"]
     cost = usage["cost_usd"]
+    known = usage["known_cost_usd"]
+    least = f"at least {usd(known, 6)} USD" if known else "unknown"
     shown = (
-        f"{cost:.6f} USD"
+        f"{usd(cost, 6)} USD"
         if cost is not None
-        else f"at least {usage['known_cost_usd']:.6f} USD; "
-        f"{usage['attempts_without_price']} attempts have no known price"
+        else f"{least}; {usage['attempts_without_price']} attempts have no known price"
     )
     line = (
         f"{usage['requests']} model requests, {usage['input_tokens']} input tokens "
@@ -264,7 +273,7 @@ def _usage(metrics: Mapping[str, Any]) -> str:
     )
     if metrics["reused"]["attempts"]:
         part = reused["cost_usd"]
-        line += f" Of this reused: {'unknown' if part is None else f'{part:.6f} USD'}."
+        line += f" Of this reused: {'unknown' if part is None else f'{usd(part, 6)} USD'}."
     return line
 
 
@@ -282,15 +291,11 @@ def _section(title: str, body: str) -> list[str]:
 
 
 def _number(value: float | None) -> str:
-    return _NONE if value is None else f"{value:.3f}"
+    return _NONE if value is None else figure(value)
 
 
 def _seconds(value: float | None) -> str:
     return "–" if value is None else f"{value:.3f}"
-
-
-def _pair(pair: Sequence[float]) -> str:
-    return f"[{pair[0]:.3f}, {pair[1]:.3f}]"
 
 
 def estimate_interval(estimate: Mapping[str, Any]) -> str:
@@ -305,8 +310,8 @@ def estimate_interval(estimate: Mapping[str, Any]) -> str:
     says_nothing = is_few or list(interval) == [0.0, 1.0]
     if estimate["interval_method"] == "t" and says_nothing:
         return too_few
-    return _pair(interval)
+    return pair(interval)
 
 
 def _share(counted: int, planned: int) -> str:
-    return f"{counted}/{planned} ({counted / planned:.0%})" if planned else "0/0"
+    return f"{counted}/{planned} ({share(counted, planned)})" if planned else "0/0"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from steelyard.components.issues import Severity
 from steelyard.config import printable
 from steelyard.config.errors import SteelyardError
+from steelyard.results.figures import figure, pair, usd
 
 if TYPE_CHECKING:
     from steelyard.results.records import AttemptRecord
@@ -60,11 +61,8 @@ def _scores(scores: Sequence[Score]) -> str:
 
 
 def _figures(score: Score) -> tuple[str, str, str, str]:
-    value = _NONE if score.value is None else f"{score.value:.3f}"
-    if score.interval is None:
-        interval = score.estimate.note or _NONE
-    else:
-        interval = f"[{score.interval[0]:.3f}, {score.interval[1]:.3f}]"
+    value = _NONE if score.value is None else figure(score.value)
+    interval = score.estimate.note or _NONE if score.interval is None else pair(score.interval)
     mark = "" if score.is_official else " (not official)"
     covered = f"{score.coverage.counted}/{score.coverage.planned}{mark}"
     return f"{score.metric} {score.estimator}", value, interval, covered
@@ -92,7 +90,7 @@ def _failure(record: AttemptRecord) -> tuple[str, ...]:
 
 
 def _cost(cost_usd: float | None) -> str:
-    return "unknown" if cost_usd is None else f"${cost_usd:.4f}"
+    return "unknown" if cost_usd is None else f"${usd(cost_usd)}"
 
 
 def _table(columns: Iterable[str], rows: Iterable[Sequence[str]]) -> str:

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from steelyard.results.figures import figure, pair
+
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
@@ -92,8 +94,8 @@ class Score:
         return self.estimate.standard_error
 
     def __str__(self) -> str:
-        value = "–" if self.value is None else f"{self.value:.3f}"
-        sure = "" if self.interval is None else f" [{self.interval[0]:.3f}, {self.interval[1]:.3f}]"
+        value = "–" if self.value is None else figure(self.value)
+        sure = "" if self.interval is None else f" {pair(self.interval)}"
         covered = f"{self.coverage.counted}/{self.coverage.planned}"
         mark = "" if self.is_official else ", not official"
         return f"{self.metric} {self.estimator}: {value}{sure} ({covered}{mark})"
