@@ -10,9 +10,10 @@ import hashlib
 import mmap
 import os
 import re
+import stat
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 
 import orjson
 
@@ -39,11 +40,8 @@ def read_steps(root: Path, trajectory: Mapping[str, Any] | None) -> Iterator[Ste
     if trajectory is None:
         return
     path = _inside(root, trajectory.get("path"))
-    try:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
-    except OSError as error:
-        raise TrajectoryUnreadable(f"{path.name}: {error.strerror or error}") from error
-    with os.fdopen(fd, "rb") as file:
+    with _opened(path) as file:
+        fd = file.fileno()
         size = os.fstat(fd).st_size
         if size > MAX_BYTES:
             raise TrajectoryUnreadable(f"{path.name}: {size} bytes are too many to be read")
@@ -65,9 +63,7 @@ def read_steps(root: Path, trajectory: Mapping[str, Any] | None) -> Iterator[Ste
 def read_text(root: Path, relative: str, *, max_bytes: int) -> str | None:
     """Give the beginning of an attempt's text file; None where it cannot be read."""
     try:
-        path = _inside(root, relative)
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
-        with os.fdopen(fd, "rb") as file:
+        with _opened(_inside(root, relative)) as file:
             return file.read(max_bytes).decode("utf-8", "replace")
     except (OSError, TrajectoryUnreadable):
         return None
@@ -94,6 +90,18 @@ def step_of(data: Any) -> Step:
         reasoning if isinstance(reasoning, str) else None,
         model if isinstance(model, str) else None,
     )
+
+
+def _opened(path: Path) -> BinaryIO:
+    """Open a regular file: no link, no folder, nothing that blocks."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError as error:
+        raise TrajectoryUnreadable(f"{path.name}: {error.strerror or error}") from error
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        raise TrajectoryUnreadable(f"{path.name}: it is no regular file")
+    return os.fdopen(fd, "rb")
 
 
 def _inside(root: Path, relative: Any) -> Path:

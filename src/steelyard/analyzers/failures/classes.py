@@ -94,6 +94,7 @@ CLASS_OF_CODE: Final[Mapping[IssueCode, FailureClass | None]] = MappingProxyType
         # Warnings end no attempt; that output was cut is looked at by a rule.
         IssueCode.CLEANUP_FAILED: None,
         IssueCode.OUTPUT_TRUNCATED: None,
+        IssueCode.ARTIFACT_FLAGGED: None,
         IssueCode.USAGE_UNKNOWN: None,
         IssueCode.REUSE_REFUSED: None,
     }

@@ -76,7 +76,7 @@ _BAD_ARGUMENTS: Final = re.compile(
 _ERROR: Final = re.compile(
     r"^\W{0,3}(?:tool |fatal |runtime )?(?:error|exception)\s*(?:[:\]!]|$)|"
     r"^\W{0,3}[A-Z]\w{2,40}(?:Error|Exception)\b|^\W{0,3}Traceback \(most recent call last\)|"
-    r'^\s*\{\s*"(?:error|is_?error)"\s*:\s*(?!null|false|""|\[\]|\{\})|"is_?error"\s*:\s*true',
+    r'^\s*\{\s*"(?:error|is_?error)"\s*:\s*+(?!null|false|""|\[\]|\{\})|"is_?error"\s*:\s*true',
     re.IGNORECASE,
 )
 _WRONG_FORM: Final = re.compile(
