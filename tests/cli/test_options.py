@@ -193,7 +193,8 @@ def test_options_of_launch_go_over_every_request(resolved: Any, project: Path) -
         (["--sample-ids", "[1"], "--sample-ids:1:3", "expected `,`"),
         (["--model-base-url", "${UNSET_HERE}"], "--model-base-url: ${UNSET_HERE} is not set",
          "export UNSET_HERE"),
-        (["--max-retries", "2"], "--max-retries: execution.max_retries is not available", "0"),
+        (["--max-retries", "-2"], "--max-retries: ", "0"),
+        (["--max-retries", "101"], "--max-retries: ", "100"),
         (["--keep-environment"], "--keep-environment", "not available"),
         (["--run-id", "a/b"], "--run-id: the run_id 'a/b' cannot name a folder", "a-b"),
         (["--config", "none.yaml"], "none.yaml: there is no such file", "path"),
@@ -264,4 +265,5 @@ def test_options_that_this_version_refuses_say_so() -> None:
 
 def test_a_refused_option_says_so_in_the_help(steelyard: Run) -> None:
     said = " ".join(steelyard("run", "--help").out.split())
-    assert "--max-retries N Retries of an attempt (0). Not available in this version." in said
+    said_of = "Leave environments open for debugging. Not available in this version."
+    assert f"--keep-environment {said_of}" in said

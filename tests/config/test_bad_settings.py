@@ -168,10 +168,17 @@ CASES = {
         "o.yaml:7:44 requests[0].execution.retry_pattern_list[1]", "not a regular expression",
         "re.escape",
     ),
-    "retries": (
-        ONE + "    execution: {max_retries: 1}\n",
-        "o.yaml:7:30 requests[0].execution.max_retries", "not available in this version",
-        "write 0",
+    "retries below 0": (
+        ONE + "    execution: {max_retries: -1}\n",
+        "o.yaml:7:30 requests[0].execution.max_retries", "-1", "0",
+    ),
+    "more retries than help": (
+        ONE + "    execution: {max_retries: 1000000000}\n",
+        "o.yaml:7:30 requests[0].execution.max_retries", "1000000000", "100",
+    ),
+    "retry patterns that are none": (
+        ONE + "    execution: {max_retries: 1, retry_pattern_list: [ok, 3]}\n",
+        "o.yaml:7:58 requests[0].execution.retry_pattern_list[1]", "found the number 3", "text",
     ),
     "kept environments": (
         ONE + "    execution: {keep_environment: true}\n",

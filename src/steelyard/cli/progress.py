@@ -86,6 +86,9 @@ def describe(progress: Progress, standing: Standing) -> str:
     if fell:
         codes = worst_codes(progress)
         parts.append(f"{fell} failed ({codes})" if codes else f"{fell} failed")
+    if progress.retries:
+        waiting = f" ({progress.waiting} waiting)" if progress.waiting else ""
+        parts.append(f"{progress.retries} retries{waiting}")
     if progress.reused:
         parts.append(f"{progress.reused} reused")
     if progress.cost_usd or progress.budget_usd is not None:

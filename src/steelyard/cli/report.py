@@ -4,30 +4,42 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Collection, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Final
 
 from steelyard.cli.output import table_lines
 from steelyard.components.issues import COUNTED, IssueCode, Outcome, Severity
 from steelyard.config import printable
+from steelyard.engine.budget import NO_BUDGET, BudgetLimits
 from steelyard.engine.events import LaunchResult, RequestResult, RunOutcome
-from steelyard.results.summary_text import ScoreRow, chief_rows
+from steelyard.results.consumption import budget_text, spending
+from steelyard.results.summary_text import ScoreRow, chief_rows, retries_line
 
 WIDTH: Final = 80
 HEADLINE_MARK: Final = "> "
 _INDENT: Final = "  "
 _MIN_NAME: Final = 12
+NO_BUDGETS: Final[Mapping[str, BudgetLimits]] = MappingProxyType({})
 _REFUSALS: Final = frozenset(
     {IssueCode.MODEL_ENDPOINT_REJECTED.value, IssueCode.CONFIGURATION.value}
 )
 """With these alone the same command would be refused in the same way."""
 
 
-def report_lines(result: LaunchResult, *, without_reason: Collection[str] = ()) -> list[str]:
+def report_lines(
+    result: LaunchResult,
+    *,
+    without_reason: Collection[str] = (),
+    budget: BudgetLimits = NO_BUDGET,
+    budgets: Mapping[str, BudgetLimits] = NO_BUDGETS,
+) -> list[str]:
     """Give the lines of the final report.
 
     Args:
         result: how the launch ended.
         without_reason: requests whose reason stands just above, in the same terminal.
+        budget: what the whole launch might spend.
+        budgets: what requests might spend, by their names.
     """
     found: list[str] = []
     for request in result.requests:
@@ -36,20 +48,39 @@ def report_lines(result: LaunchResult, *, without_reason: Collection[str] = ()) 
             found += [f"{_INDENT}{line}" for line in request.reason.split("\n")]
         if request.metrics is not None:
             found += score_lines(request.metrics)
-        found += textwrap.wrap(
-            f"attempts: {_attempts(request)}",
-            WIDTH,
-            initial_indent=_INDENT,
-            subsequent_indent=_INDENT * 2,
-            break_long_words=False,
-        )
+        found += _wrapped(f"attempts: {_attempts(request)}")
+        if request.planned:
+            found += _wrapped(f"usage: {spending((request.metrics,)).text()}")
+            found += _of_budget((request,), budgets.get(request.name, NO_BUDGET), _INDENT)
         found.append(f"{_INDENT}{request.run_dir}")
+    found.append("")
     if len(result.requests) > 1:
-        found += ["", *_side_by_side(result.requests)]
-    found += ["", f"{result.outcome} in {result.elapsed_s:.1f} s"]
+        found += [*_side_by_side(result.requests), ""]
+        usage = spending(request.metrics for request in result.requests).text()
+        found += _wrapped(f"usage of all: {usage}", "")
+    found += _of_budget(result.requests, budget, "")
+    found.append(f"{result.outcome} in {result.elapsed_s:.1f} s")
     if any(map(_can_continue, result.requests)):
         found.append("continue: the same command with --reuse")
     return found
+
+
+def _of_budget(requests: Sequence[RequestResult], budget: BudgetLimits, indent: str) -> list[str]:
+    """Say what requests spent of what they might; nothing without a limit."""
+    spent = spending(request.metrics for request in requests)
+    text = budget_text(spent, budget.usd, budget.tokens)
+    return [] if text is None else _wrapped(f"budget: {text}", indent)
+
+
+def _wrapped(text: str, indent: str = _INDENT) -> list[str]:
+    return textwrap.wrap(
+        text,
+        WIDTH,
+        initial_indent=indent,
+        subsequent_indent=indent + _INDENT,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def _can_continue(request: RequestResult) -> bool:
@@ -89,6 +120,10 @@ def score_lines(metrics: Mapping[str, Any]) -> list[str]:
     if not head.is_official:
         lines.append(
             f"{_INDENT}not official: over {head.tasks} tasks; {head.coverage} of the attempts count"
+        )
+    if (by_retries := retries_line(metrics)) is not None:
+        lines += textwrap.wrap(
+            by_retries, WIDTH, initial_indent=_INDENT, subsequent_indent=_INDENT * 2
         )
     return lines
 

@@ -278,6 +278,9 @@ def _details(request: RequestView, width: int, charset: Charset) -> Line:
         facts.append(f"{scored} scored")
     if others := progress.ended - scored - failed(progress):
         facts.append(f"{others} skipped")
+    if progress.retries:
+        waiting = f" ({progress.waiting} waiting)" if progress.waiting else ""
+        facts.append(f"{progress.retries} retries{waiting}")
     if progress.reused:
         facts.append(f"{progress.reused} reused")
     dots = ["  ", *(f" {charset.dot} " for _ in facts)]

@@ -97,6 +97,7 @@ def _texts(issue: Issue) -> tuple[str, str]:
     return issue.code.value, issue.message[:MAX_TEXT_CHARS]
 
 
+@lru_cache(maxsize=_REMEMBERED)
 def _compiled(source: str) -> _Pattern:
     try:
         compiled = re.compile(source)

@@ -179,10 +179,6 @@ class _NotYet:
     remedy: str
 
 
-def _positive(value: Any) -> bool:
-    return isinstance(value, int | float) and value > 0
-
-
 _NOT_YET: Final = (
     _NotYet(("execution", "keep_environment"), bool, "leave it out, or write false"),
     _NotYet(("execution", "save_artifacts"), bool, "leave it out, or write []"),

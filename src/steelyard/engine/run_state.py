@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -14,7 +15,7 @@ from steelyard.components.issues import Issue, IssueCode, Outcome, Phase, Severi
 from steelyard.components.steps import Step
 from steelyard.components.values import NO_USAGE, Usage
 from steelyard.engine.admission import Start
-from steelyard.engine.carry_over import CarryOver, saved_work
+from steelyard.engine.carry_over import CarryOver, WorkLost, saved_work
 from steelyard.engine.events import AttemptObserver, Observer, Progress
 from steelyard.engine.execution_record import (
     Lasted,
@@ -121,8 +122,10 @@ class RunState:
             earlier_usage=NO_USAGE if earlier is None else earlier.record.usage,
         )
 
-    def take_saved_work(self, flight: Flight) -> None:
+    async def take_saved_work(self, flight: Flight) -> None:
         """Give an execution the work that it only scores; there is none mostly.
+
+        Work that can no longer be read is named in the journal, and the attempt runs whole.
 
         Raises:
             StorageFailed: what lies beside the record of an earlier run could not be copied.
@@ -131,9 +134,20 @@ class RunState:
         if (earlier := self.unfinished.get(key)) is not None:
             flight.work = earlier.saved
         elif carry is not None and self.tasks is not None and key in carry.rescored:
-            found = saved_work(self.plan, self.tasks, carry, key, self.folder, self.faults)
-            if found is not None:
-                flight.saved, flight.work = found
+            try:
+                flight.saved, flight.work = await asyncio.to_thread(
+                    saved_work,
+                    self.plan,
+                    self.tasks,
+                    carry,
+                    key,
+                    self.folder,
+                    self.keeper,
+                    self.faults,
+                )
+            except WorkLost as lost:
+                log.warning("%s: %s", self.name, lost)
+                self.journal.event(EventKind.WARNING, message=str(lost))
 
     def log_issues(self, record: AttemptRecord, then: str = "") -> None:
         """Put what went wrong in an attempt's last execution into the log, and what follows.

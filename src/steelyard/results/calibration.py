@@ -84,7 +84,7 @@ def calibrated(oracle_run: Path, nop_run: Path) -> CalibrationReport:
     seen: dict[str, None] = {}
     for record, metric in _records(oracle_run):
         seen[record.task_id] = None
-        invalid = [i.message for i in record.issues if i.code is IssueCode.TASK_INVALID]
+        invalid = [i.message for i in record.last_issues if i.code is IssueCode.TASK_INVALID]
         if any(NO_REFERENCE in message for message in invalid):
             bare.append(record.task_id)
         elif record.outcome is Outcome.SCORED or record.outcome in _FELL_SHORT or invalid:
@@ -172,8 +172,8 @@ def _is_best(record: AttemptRecord, metric: MetricSpec | None) -> bool:
 
 
 def _said(record: AttemptRecord, metric: MetricSpec | None) -> str:
-    if record.issues:
-        return f"{record.issues[0].code}: {record.issues[0].message}"
+    if record.last_issues:
+        return f"{record.last_issues[0].code}: {record.last_issues[0].message}"
     value = None if metric is None else record.metrics.get(metric.name)
     return record.outcome.value if metric is None or value is None else f"{metric.name} {value:g}"
 

@@ -218,11 +218,11 @@ def _explain(
     if record is None:
         return
     value = metric.value(record)
-    issues = [f"{i.severity} {i.code} ({i.phase}): {i.message}" for i in record.issues]
+    issues = [f"{i.severity} {i.code} ({i.phase}): {i.message}" for i in record.last_issues]
     worst = next(
         (
             text
-            for text, i in zip(issues, record.issues, strict=True)
+            for text, i in zip(issues, record.last_issues, strict=True)
             if i.severity is not Severity.WARNING
         ),
         None,

@@ -116,6 +116,37 @@ def estimate_over_tasks(
     return _mean_over_tasks(tasks, is_one_binary_attempt=is_one_binary_attempt, bounds=bounds)
 
 
+def scores_by_retries(tally: RunTally) -> list[dict[str, Any]]:
+    """Give the primary metric by how many retries an attempt needed, as `metrics/1` has it.
+
+    So it is seen where a retry policy changes the sample. Each value is a mean over attempts, its
+    error clustered by task, or by the benchmark's clusters. Empty where nothing was retried.
+    """
+    spec = next((one for one in tally.specs if one.name == tally.primary), None)
+    found = []
+    for retries, group in enumerate(tally.retried):
+        named = [tally.clusters[task] for task in group.tasks]
+        clusters = [
+            task if name is None else name for task, name in zip(group.tasks, named, strict=True)
+        ]
+        estimate = estimate_over_tasks(
+            group.values,
+            clusters,
+            is_one_binary_attempt=spec is not None and spec.kind == "binary",
+            bounds=None if spec is None else spec.bounds,
+        )
+        found.append(
+            {
+                "retries": retries,
+                "is_or_more": retries == len(tally.retried) - 1,
+                "attempts": group.attempts,
+                "counted": len(group.values),
+                "estimate": {**estimate, "tasks": len(set(group.tasks))},
+            }
+        )
+    return found
+
+
 def _mean_over_tasks(
     tasks: _Values, *, is_one_binary_attempt: bool, bounds: Interval | None
 ) -> dict[str, Any]:

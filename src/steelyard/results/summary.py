@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import orjson
 
-from steelyard.components.issues import Outcome
+from steelyard.components.issues import Outcome, Severity
 from steelyard.components.values import NO_USAGE, Usage
 from steelyard.results.calibration import read_calibration
 from steelyard.results.documents import part
@@ -23,9 +23,9 @@ from steelyard.results.layout import RunFiles
 from steelyard.results.lines import json_bytes
 from steelyard.results.reader import RunReader
 from steelyard.results.records import AttemptRecord
-from steelyard.results.scores import scores
+from steelyard.results.scores import scores, scores_by_retries
 from steelyard.results.summary_text import summary_text
-from steelyard.results.tallies import Tallier, metric_specs
+from steelyard.results.tallies import RunTally, Tallier, metric_specs
 from steelyard.stats.quantiles import quantile
 
 METRICS_SCHEMA: Final = "metrics/1"
@@ -42,7 +42,7 @@ def summarise(root: Path) -> dict[str, Any]:
     """
     reader = RunReader(root)
     info = part(reader.document, "benchmark_info")
-    tallier = Tallier(metric_specs(info))
+    tallier = Tallier(metric_specs(info), str(info.get("primary")))
     totals = _Totals(str(reader.document.get("created_at") or ""))
     calibration, fault = read_calibration(root)
     left_out = frozenset(calibration["left_out"] if calibration is not None else ())
@@ -91,8 +91,15 @@ def summarise(root: Path) -> dict[str, Any]:
         **totals.as_json(),
         # Only where there is one, so that other runs' files stay as they are.
         **({} if calibration is None else {"calibration": calibration}),
+        **_retries(totals, tally),
         "warnings": [*reader.warnings, *([] if fault is None else [fault])],
     }
+
+
+def _retries(totals: _Totals, tally: RunTally) -> dict[str, Any]:
+    if not totals.retried_attempts:
+        return {}
+    return {"retries": {**totals.retries, "groups": scores_by_retries(tally)}}
 
 
 def planned_without(planned: int, plan: Mapping[str, Any], left_out: Collection[str]) -> int:
@@ -150,6 +157,11 @@ class _Totals:
     """Among them: the agent's work is an earlier run's, the score is of this one."""
     reused_from: Counter[str] = field(default_factory=Counter)
     issues: Counter[tuple[str, str]] = field(default_factory=Counter)
+    retried_attempts: int = 0
+    replaced: int = 0
+    """Executions that a later one of the same attempt replaced."""
+    backoff_s: float = 0.0
+    replaced_issues: Counter[str] = field(default_factory=Counter)
     trust: Counter[str] = field(default_factory=Counter)
     executions: int = 0
     times: dict[str, array[float]] = field(
@@ -162,8 +174,10 @@ class _Totals:
             self.unpriced += 1
         else:
             self.known_cost_usd += record.usage.cost_usd
-        for issue in record.issues:
+        for issue in record.last_issues:
             self.issues[issue.severity.value, issue.code.value] += 1
+        if record.retries:
+            self._add_retries(record)
         if record.trust is not None:
             self.trust[record.trust.value] += 1
         if record.reused_from is not None:
@@ -179,6 +193,24 @@ class _Totals:
         if record.executions and record.outcome is not Outcome.CANCELLED:
             for name, seconds in self.times.items():
                 seconds.append(getattr(record.timing, name))
+
+    def _add_retries(self, record: AttemptRecord) -> None:
+        self.retried_attempts += 1
+        self.replaced += record.retries
+        self.backoff_s += record.timing.backoff_s
+        for issue in record.issues:
+            if issue.execution < record.executions and issue.severity is not Severity.WARNING:
+                self.replaced_issues[issue.code.value] += 1
+
+    @property
+    def retries(self) -> dict[str, Any]:
+        """How much was executed again, and what had gone wrong in what was replaced."""
+        return {
+            "attempts": self.retried_attempts,
+            "executions": self.replaced,
+            "backoff_s": round(self.backoff_s, 6),
+            "issues": dict(sorted(self.replaced_issues.items())),
+        }
 
     def as_json(self) -> dict[str, Any]:
         usage = self.all_usage.as_json()

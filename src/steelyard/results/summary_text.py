@@ -105,6 +105,7 @@ def summary_text(metrics: Mapping[str, Any]) -> str:
         *_section(
             "Calibration", "\n".join(f"- {_text(line)}" for line in calibration_lines(metrics))
         ),
+        *_section("By number of retries", _by_retries(metrics)),
         "## Attempts",
         _table(
             ("outcome", "attempts"),
@@ -225,6 +226,48 @@ def calibration_lines(metrics: Mapping[str, Any]) -> list[str]:
             else "they count in the scores; --calibrated-score leaves them out"
         )
     return lines
+
+
+def _by_retries(metrics: Mapping[str, Any]) -> str:
+    retries = metrics.get("retries")
+    if not retries:
+        return ""
+    rows = [
+        (
+            retries_text(group),
+            str(group["attempts"]),
+            str(group["counted"]),
+            _number(group["estimate"]["value"]),
+            estimate_interval(group["estimate"]),
+        )
+        for group in retries["groups"]
+        if group["attempts"]
+    ]
+    causes = ", ".join(f"{_text(code)} {count}" for code, count in retries["issues"].items())
+    return (
+        _table(("retries", "attempts", "counted", "value", "95% interval"), rows)
+        + f"\n\n{retries['executions']} executions were replaced by another one ({causes}). "
+        "An attempt is one sample however often it was executed. Where the groups differ, a run "
+        "with another retry policy is another sample."
+    )
+
+
+def retries_text(group: Mapping[str, Any]) -> str:
+    """Name a group of attempts by what they needed: `0`, `1`, `2+`."""
+    return f"{group['retries']}{'+' if group['is_or_more'] else ''}"
+
+
+def retries_line(metrics: Mapping[str, Any]) -> str | None:
+    """Say in one line what attempts scored by the retries they needed; None where none did."""
+    retries = metrics.get("retries")
+    if not retries:
+        return None
+    said = []
+    for group in retries["groups"]:
+        if group["attempts"]:
+            value = _number(group["estimate"]["value"])
+            said.append(f"{retries_text(group)}: {group['attempts']} attempts, {value}")
+    return f"by retries needed: {'; '.join(said)}"
 
 
 def _in_flight(metrics: Mapping[str, Any]) -> str:

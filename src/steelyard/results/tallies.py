@@ -9,7 +9,7 @@ from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from sys import intern
-from typing import Any
+from typing import Any, Final
 
 from steelyard.components.benchmark import MetricSpec
 from steelyard.components.issues import COUNTED, Outcome
@@ -66,6 +66,8 @@ class RunTally:
     planned_attempts: int
     counted_attempts: int
     """With an outcome that counts: see `COUNTED`."""
+    retried: Sequence[RetryTally] = ()
+    """By number of retries: 0, 1, 2 and more; empty where nothing was retried."""
 
     @property
     def seen_tasks(self) -> int:
@@ -84,11 +86,29 @@ class RunTally:
         return max(0, self.k - known)
 
 
+MOST_RETRIES: Final = 2
+"""So many and more are one group: with few attempts in a group its value says nothing."""
+
+
+class RetryTally:
+    """The attempts that needed a number of retries, and the primary metric's value of each."""
+
+    def __init__(self) -> None:
+        self.attempts = 0
+        """Executed at least once."""
+        self.values = array("d")
+        """Of those that count."""
+        self.tasks = array("l")
+        """Their tasks' numbers."""
+
+
 class Tallier:
     """Takes records one by one."""
 
-    def __init__(self, specs: Sequence[MetricSpec]) -> None:
+    def __init__(self, specs: Sequence[MetricSpec], primary: str | None = None) -> None:
         self._specs = tuple(specs)
+        self._primary = next((spec for spec in specs if spec.name == primary), None)
+        self._retried = tuple(RetryTally() for _ in range(MOST_RETRIES + 1))
         self._metrics = tuple(MetricTally() for _ in self._specs)
         self._numbers: dict[str, int] = {}
         self._categories: list[str | None] = []
@@ -107,6 +127,8 @@ class Tallier:
         if task is None:
             task = self._add_task(record)
         self._counted += record.outcome in COUNTED
+        if record.executions:
+            self._add_retries(task, record)
         if record.outcome is Outcome.SKIPPED_PASSED:
             self._skipped[task] += 1
             return
@@ -120,6 +142,20 @@ class Tallier:
                     tally.excluded[task] += 1
                 else:
                     tally.add(task, spec.on_failure)
+
+    def _add_retries(self, task: int, record: AttemptRecord) -> None:
+        tally = self._retried[min(record.retries, MOST_RETRIES)]
+        tally.attempts += 1
+        if self._primary is None:
+            return
+        value: float | bool | None = None
+        if record.outcome is Outcome.SCORED:
+            value = record.metrics.get(self._primary.name)
+        elif record.outcome in _FAILURES:
+            value = self._primary.on_failure
+        if value is not None:
+            tally.values.append(float(value))
+            tally.tasks.append(task)
 
     def result(self, *, primary: str, plan: Mapping[str, Any], planned_attempts: int) -> RunTally:
         """Close the tally against what was planned."""
@@ -139,6 +175,7 @@ class Tallier:
             planned_tasks=max(len(self._numbers), -(-planned_attempts // k)),
             planned_attempts=planned_attempts,
             counted_attempts=self._counted,
+            retried=self._retried if any(one.attempts for one in self._retried[1:]) else (),
         )
 
     def _most_attempts(self) -> int:

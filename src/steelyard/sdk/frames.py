@@ -46,7 +46,7 @@ _RANK: Final = {Severity.FATAL: 0, Severity.ERROR: 1, Severity.WARNING: 2}
 
 
 def _worst(record: AttemptRecord, field: str) -> Any:
-    issue = min(record.issues, key=lambda one: _RANK[one.severity], default=None)
+    issue = min(record.last_issues, key=lambda one: _RANK[one.severity], default=None)
     found = None if issue is None else getattr(issue, field)
     return getattr(found, "value", found)
 

@@ -83,7 +83,7 @@ def _failures(run: RunResult) -> str:
 
 
 def _failure(record: AttemptRecord) -> tuple[str, ...]:
-    issue = next((one for one in record.issues if one.severity is not Severity.WARNING), None)
+    issue = next((one for one in record.last_issues if one.severity is not Severity.WARNING), None)
     said = _NONE if issue is None else f"{issue.code.value}: {issue.message}"
     answer = record.answer_file or (_NONE if record.answer is None else record.answer)
     return record.task_id, str(record.attempt), record.outcome.value, said, answer
