@@ -17,6 +17,7 @@ from steelyard.cli.report import report_lines, score_lines
 from steelyard.components.issues import Outcome
 from steelyard.config.redaction import Redactor
 from steelyard.config.secrets import SecretStore
+from steelyard.engine.budget import BudgetLimits
 from steelyard.engine.events import LaunchResult, RequestResult, RunOutcome
 from steelyard.engine.run_log import current_run
 
@@ -54,8 +55,22 @@ def metrics(scores: list[dict[str, Any]], k: int = 3, **reused: int) -> dict[str
     return {
         "plan": {"k": k},
         "scores": scores,
-        "reused": {"attempts": sum(reused.values()), "runs": reused},
+        "usage": USAGE,
+        "reused": {
+            "attempts": sum(reused.values()),
+            "runs": reused,
+            "usage": dict.fromkeys(USAGE, 0),
+        },
     }
+
+
+USAGE = {
+    "requests": 18,
+    "input_tokens": 3_600,
+    "output_tokens": 360,
+    "cost_usd": 0.0123,
+    "known_cost_usd": 0.0123,
+}
 
 
 def two_validators(counted: int = 18) -> list[dict[str, Any]]:
@@ -92,6 +107,7 @@ first: completed
   validator.hidden-tests      avg@3   0.500  [0.300, 0.700]  6      18/18
   validator.still-documented  avg@3   0.900  [0.700, 1.000]  6      18/18
   attempts: 18 scored (of 18)
+  usage: 18 model requests, 3,600 input and 360 output tokens; cost $0.0123
   results/first/20260801_000000
 
 second: cancelled
@@ -106,6 +122,7 @@ second: cancelled
   not official: over 6 tasks; 16/18 (89%) of the attempts count
   attempts: 11 scored, 2 cancelled, 5 not needed (task already passed) (of 18);
     of these 4 reused from 20260731_000000
+  usage: 18 model requests, 3,600 input and 360 output tokens; cost $0.0123
   results/second/20260801_000000
 
 third: failed
@@ -120,6 +137,8 @@ second   correct avg@3  0.500*  [0.300, 0.700]  16/18 (89%)
 third    failed         –       –               –
 * not official: over what was scored
 
+usage of all: 54 model requests, 10,800 input and 1,080 output tokens; cost
+  $0.0369
 cancelled in 12.3 s
 continue: the same command with --reuse
 """.removesuffix("\n").split("\n")
@@ -148,6 +167,16 @@ def test_the_report_is_the_golden_one_and_fits_80_columns() -> None:
     lines = report_lines(three_requests())
     assert lines == GOLDEN
     assert max(map(len, lines)) <= 80
+
+
+def test_a_budget_is_shown_with_what_was_spent_of_it() -> None:
+    result = LaunchResult(RunOutcome.COMPLETED, 0, (request(), request("second")), 12.3)
+    budgets = {"second": BudgetLimits(usd=0.01)}
+    lines = report_lines(result, budget=BudgetLimits(tokens=10_000), budgets=budgets)
+    assert max(map(len, lines)) <= 80
+    text = " ".join(" ".join(lines).split())
+    assert "budget: $0.0123 of $0.01 spent; more than the limit" in text
+    assert "budget: 7,920 of 10,000 tokens spent completed in 12.3 s" in text
 
 
 def test_one_request_that_completed_needs_no_table_of_requests_and_nothing_to_continue() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -16,10 +16,13 @@ from steelyard.cli.output import print_json, say
 from steelyard.cli.preparing import said_when_slow
 from steelyard.cli.progress import is_live, make_renderer
 from steelyard.config.resolve import Resolution
+from steelyard.engine.budget import NO_BUDGET, BudgetLimits
 from steelyard.engine.control import Controls
 from steelyard.engine.events import RequestResult
 from steelyard.engine.launch import launch, prepare
+from steelyard.engine.plan import Plan
 from steelyard.engine.run_log import listening
+from steelyard.results.consumption import spending
 
 
 def execute(resolution: Resolution, *, as_json: bool, asked: Asked = NOTHING) -> int:
@@ -54,30 +57,47 @@ def execute(resolution: Resolution, *, as_json: bool, asked: Asked = NOTHING) ->
         news.close()
     ending = concluded(result, asked, gates)
     if as_json:
-        print_json(prepared.redactor.tree(result_json(ending)))
+        print_json(prepared.redactor.tree(result_json(ending, prepared.plan)))
     elif mode != "none":
-        _print_result(ending, news, prepared.redactor.text)
+        _print_result(ending, prepared.plan, news, prepared.redactor.text)
     write_files(ending, asked, prepared.redactor.text)
     return ending.result.exit_status
 
 
-def result_json(ending: Ending) -> dict[str, Any]:
+def result_json(ending: Ending, plan: Plan) -> dict[str, Any]:
     """The one document that `run --json` and `launch --json` print."""
     result = ending.result
+    budgets = _budgets(plan)
     return {
         "schema": "launch-result/1",
         "outcome": result.outcome.value,
         "exit_status": result.exit_status,
         "elapsed_s": round(result.elapsed_s, 3),
         "loop_lag_p99_ms": result.loop_lag_p99_ms,
-        "requests": [_request_json(request) for request in result.requests],
+        "budget": _budget_json(result.requests, plan.budget()),
+        "requests": [_request_json(request, budgets) for request in result.requests],
         "gates": [each.as_json() for each in ending.gates],
         "calibrations": list(ending.calibrations),
-        "calibrating": [_request_json(request) for request in ending.calibrating],
+        "calibrating": [_request_json(request, budgets) for request in ending.calibrating],
     }
 
 
-def _request_json(request: RequestResult) -> dict[str, Any]:
+def _budgets(plan: Plan) -> dict[str, BudgetLimits]:
+    return {planned.request.name: planned.budget for planned in plan.requests}
+
+
+def _budget_json(requests: Sequence[RequestResult], limits: BudgetLimits) -> dict[str, Any]:
+    spent = spending(request.metrics for request in requests)
+    return {
+        "spent_usd": spent.cost_usd,
+        "known_spent_usd": spent.known_usd,
+        "limit_usd": limits.usd,
+        "spent_tokens": spent.tokens,
+        "limit_tokens": limits.tokens,
+    }
+
+
+def _request_json(request: RequestResult, budgets: Mapping[str, BudgetLimits]) -> dict[str, Any]:
     return {
         "name": request.name,
         "outcome": request.outcome.value,
@@ -86,18 +106,22 @@ def _request_json(request: RequestResult) -> dict[str, Any]:
         "planned": request.planned,
         "outcomes": {outcome.value: count for outcome, count in request.counts.items()},
         "reuse": request.reuse,
+        "budget": _budget_json((request,), budgets.get(request.name, NO_BUDGET)),
         "metrics": request.metrics,
     }
 
 
-def _print_result(ending: Ending, news: News | JsonNews, redact: Callable[[str], str]) -> None:
+def _print_result(
+    ending: Ending, plan: Plan, news: News | JsonNews, redact: Callable[[str], str]
+) -> None:
     from steelyard.cli.report import report_lines
 
     result = ending.result
     # Where both streams are one terminal, what was said a moment ago is not said again.
     is_one_terminal = sys.stdout.isatty() and sys.stderr.isatty() and len(result.requests) == 1
     said = [r.name for r in result.requests if is_one_terminal and news.has_said(r.reason)]
-    for line in report_lines(result, without_reason=said):
+    budgets = _budgets(plan)
+    for line in report_lines(result, without_reason=said, budget=plan.budget(), budgets=budgets):
         say(line)
     for line in ending_lines(ending):
         say(redact(line))

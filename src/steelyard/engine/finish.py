@@ -14,6 +14,8 @@ from steelyard.engine.analysis import analyze_finished
 from steelyard.engine.events import RequestResult, RunOutcome
 from steelyard.engine.outcomes import closed_ledger, request_outcome
 from steelyard.engine.run_state import RunState
+from steelyard.results.consumption import dollars
+from steelyard.results.figures import usd
 from steelyard.results.files import Faults, StorageFailed
 from steelyard.results.reader import RunReader
 from steelyard.results.summary import summarise, write_summary
@@ -89,5 +91,7 @@ def _outcome(run: RunState, counts: dict[Outcome, int]) -> tuple[RunOutcome, str
             left.append(f"{skipped} of {run.planned} attempts unstarted")
         if run.unpaid_retries:
             left.append(f"{run.unpaid_retries} retries unmade")
-        return outcome, f"the budget left {' and '.join(left)}"
+        limit = run.plan.budget.usd  # what the whole launch may spend is said at its end
+        spent = "" if limit is None else f": {dollars(run.cost_usd)} of ${usd(limit, 2)} spent"
+        return outcome, f"the budget left {' and '.join(left)}{spent}"
     return outcome, None
