@@ -15,6 +15,7 @@ from steelyard.components.issues import Outcome
 from steelyard.results.figures import usd
 
 if TYPE_CHECKING:
+    from steelyard.results.executions import EarlierExecution
     from steelyard.results.failures import PrimaryMetric
     from steelyard.results.reader import RunReader
     from steelyard.results.records import AttemptRecord
@@ -112,6 +113,7 @@ def _json(
     is_whole: bool,
 ) -> None:
     from steelyard.cli.output import print_json
+    from steelyard.results.executions import earlier_executions
 
     attempts = []
     for record in records:
@@ -121,11 +123,15 @@ def _json(
             "outcome": record.outcome.value,
             "metrics": dict(record.metrics),
             "issues": [issue.as_json() for issue in record.issues],
+            "executions": record.executions,
             "seconds": round(_seconds(record), 6),
             "cost_usd": record.usage.cost_usd,
             "reused_from": record.reused_from,
         }
         if is_whole:
+            row["earlier_executions"] = [
+                one.as_json() for one in earlier_executions(reader.root, record)
+            ]
             row["prompt"] = _prompt(reader, record)[0]
             row["answer"] = _answer(reader, record)[0]
             row["details"] = dict(record.details)
@@ -161,19 +167,24 @@ def _print_list(
 ) -> None:
     from steelyard.cli.output import print_table
 
-    rows = [
+    rows: list[tuple[object, ...]] = [
         (
             record.task_id,
             record.attempt,
             record.outcome.value,
             metric.value(record),
-            ", ".join(dict.fromkeys(issue.code.value for issue in record.issues)) or "–",
+            ", ".join(dict.fromkeys(issue.code.value for issue in record.last_issues)) or "–",
             f"{_seconds(record):.2f}",
             _cost(record),
         )
         for record in records
     ]
-    columns = ("task", "attempt", "outcome", metric.name, "issues", "seconds", "cost")
+    columns: tuple[str, ...] = (
+        *("task", "attempt", "outcome", metric.name, "issues", "seconds", "cost"),
+    )
+    if any(record.retries for record in records):
+        columns = (*columns, "retries")
+        rows = [(*row, record.retries) for row, record in zip(rows, records, strict=True)]
     if rows:
         print_table(columns, rows)
     _print_rest(reader, len(records), matching)
@@ -188,6 +199,7 @@ def _print_whole(
 ) -> None:
     from steelyard.cli.output import say
     from steelyard.config import printable
+    from steelyard.results.executions import earlier_executions
 
     for record in records:
         figures = ", ".join(f"{name} {_figure(value)}" for name, value in record.metrics.items())
@@ -207,10 +219,29 @@ def _print_whole(
             _print_block("answer", answer, record.answer_file)
         for name, reason in _why(record.details):
             _print_block(f"why: {name}", reason)
-        for issue in record.issues:
+        for earlier in earlier_executions(reader.root, record):
+            _print_block(_execution_title(earlier), _execution_text(earlier))
+        for issue in record.last_issues:
             _print_block(f"{issue.severity} {issue.code} ({issue.phase})", issue.message)
         say()
     _print_rest(reader, len(records), matching)
+
+
+def _execution_title(earlier: EarlierExecution) -> str:
+    return f"execution {earlier.execution}: {earlier.outcome}, replaced"
+
+
+def _execution_text(earlier: EarlierExecution) -> str:
+    cost = "unknown" if earlier.usage.cost_usd is None else f"${usd(earlier.usage.cost_usd)}"
+    times, retry = earlier.timing, earlier.retry
+    seconds = times.setup_s + times.agent_s + times.waited_s + times.collect_s + times.evaluate_s
+    lines = [f"{seconds:.2f} s, cost {cost}; began {times.started_at}"]
+    lines += [f"{one.severity} {one.code} ({one.phase}): {one.message}" for one in earlier.issues]
+    if path := (earlier.trajectory or {}).get("path"):
+        lines.append(f"steps in {path}")
+    what = "its work scored" if retry.get("scope") == "scoring" else "run"
+    lines.append(f"{what} again after {retry.get('wait_s')} s, because of {retry.get('cause')}")
+    return "\n".join(lines)
 
 
 def _print_block(title: str, text: str, file: str | None = None) -> None:

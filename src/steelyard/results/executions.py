@@ -7,7 +7,7 @@ stands in the attempt's record; here each stands for itself.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,7 +17,7 @@ from steelyard.components.issues import Issue, Outcome
 from steelyard.components.values import Usage
 from steelyard.results.files import NO_FAULTS, Faults, write_beside
 from steelyard.results.kept_files import KeptFileUnreadable, read_kept
-from steelyard.results.layout import execution_folder
+from steelyard.results.layout import attempt_folder, execution_folder
 from steelyard.results.lines import redacted_json
 from steelyard.results.records import AttemptRecord, Timing
 from steelyard.results.records_io import record_to_json, timing_from_json
@@ -43,6 +43,18 @@ class EarlierExecution:
     retry: Mapping[str, Any]
     """`{scope, cause, wait_s}` of what followed it."""
 
+    def as_json(self) -> dict[str, Any]:
+        """Give what `show --json` says of it."""
+        return {
+            "execution": self.execution,
+            "outcome": self.outcome.value,
+            "issues": [issue.as_json() for issue in self.issues],
+            "usage": self.usage.as_json(),
+            "timing": asdict(self.timing),
+            "trajectory": None if self.trajectory is None else dict(self.trajectory),
+            "retry": dict(self.retry),
+        }
+
 
 def write_execution(
     root: Path,
@@ -67,6 +79,14 @@ def write_execution(
         StorageFailed: it could not be written.
     """
     data = record_to_json(record)
+    if retry["scope"] == "whole":
+        # The next execution moves them out of its way: where they will lie when this is read.
+        folder = attempt_folder(record.task_id, record.attempt)
+        moved = execution_folder(record.task_id, record.attempt, record.executions)
+        for artifact in data["artifacts"]:
+            artifact["path"] = str(artifact["path"]).replace(
+                f"{folder}/artifacts/", f"{moved}/artifacts/", 1
+            )
     document = {
         "schema": EXECUTION_SCHEMA,
         "execution": record.executions,

@@ -7,7 +7,7 @@ Readers stop at the last valid line of a file and say so in `warnings`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
@@ -57,6 +57,10 @@ class InFlight:
     token: str
     """By which what it left behind can be found."""
     started_at: str
+    earlier_usage: Usage | None = None
+    """What the executions before it consumed; None where it is the first."""
+    is_waiting: bool = False
+    """True where it has ended and another one was to follow: only `earlier_usage` was spent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +144,12 @@ class RunReader:
         At least that much: a call under way when the run died is not in it. Known only of agents
         whose steps are recorded as they happen.
         """
-        return usage_so_far(self.root, flight.task_id, flight.attempt)
+        if flight.is_waiting:
+            return flight.earlier_usage
+        usage = usage_so_far(self.root, flight.task_id, flight.attempt)
+        if flight.earlier_usage is None or usage is None:
+            return usage or flight.earlier_usage
+        return flight.earlier_usage + usage
 
     @cached_property
     def ledger(self) -> Ledger:
@@ -284,7 +293,15 @@ class RunReader:
                         continue
                     key = attempt_key(flight.task_id, flight.attempt)
                     if key not in index:
-                        started[key] = flight
+                        before = started.get(key)
+                        spent = None if before is None else before.earlier_usage
+                        started[key] = replace(flight, earlier_usage=spent)
+                elif kind == EventKind.RETRY:
+                    waiting = _waiting(event)
+                    if waiting is not None:
+                        key = attempt_key(waiting.task_id, waiting.attempt)
+                        if key not in index:
+                            started[key] = waiting
                 elif kind == EventKind.PLANNED:
                     planned = _planned(event)
                 elif kind == EventKind.FINISHED:
@@ -318,6 +335,18 @@ class RunReader:
 def _planned(event: Mapping[str, Any]) -> int:
     tasks, k = event.get("tasks"), event.get("k", 1)
     return tasks * k if isinstance(tasks, int) and isinstance(k, int) else 0
+
+
+def _waiting(event: Mapping[str, Any]) -> InFlight | None:
+    """Read an execution that another one was to follow."""
+    flight = _flight(event)
+    if flight is None:
+        return None
+    try:
+        usage = Usage.from_json(event["usage"])
+    except (KeyError, TypeError, ValueError):
+        usage = Usage(cost_usd=None)
+    return replace(flight, earlier_usage=usage, is_waiting=True)
 
 
 def _flight(event: Mapping[str, Any]) -> InFlight | None:
