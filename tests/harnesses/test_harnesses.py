@@ -33,7 +33,15 @@ class OneAnswer:
     async def generate(self, request: ModelRequest) -> ModelResponse:
         self.asked.append(request)
         return ModelResponse(
-            self._text, (), "stop", Usage(), True, "m", 0.1, 0, reasoning=self._reasoning
+            self._text,
+            (),
+            "stop",
+            Usage(3, 1, 0, 0, 1, 0.5),
+            True,
+            "m",
+            0.1,
+            0,
+            reasoning=self._reasoning,
         )
 
 
@@ -104,7 +112,8 @@ def test_chat_keeps_the_conversation_as_steps_with_the_reasoning() -> None:
         ("user", "r"),
         ("agent", "end"),
     ]
-    assert context.steps[-1].extra == {"reasoning": "because"}
+    assert context.steps[-1].extra == {"reasoning": "because", "stop_reason": "stop"}
+    assert [s.usage for s in context.steps] == [None, None, None, Usage(3, 1, 0, 0, 1, 0.5)]
 
 
 def test_chat_is_also_called_openai_chat() -> None:

@@ -368,3 +368,10 @@ def test_a_request_body_may_not_be_endless() -> None:
             return answer
 
     assert asyncio.run(run()).startswith(b"HTTP/1.1 413")
+
+
+def test_stats_count_the_tokens_that_were_said_to_be_used() -> None:
+    usage = {"prompt_tokens": 70, "completion_tokens": 9, "total_tokens": 79}
+    server = MockServer(MockSettings(sources=[lambda call: answer_of({"usage": usage}, call)]))
+    assert json.loads(chat(server, "hi").body)["usage"] == usage
+    assert server.stats.as_json()["tokens"] == {"input": 70, "output": 9}

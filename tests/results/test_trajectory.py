@@ -47,3 +47,33 @@ def test_the_record_names_the_file_and_its_digest_after_redaction(tmp_path: Path
     assert b"easy" not in data
     assert hashlib.sha256(data).hexdigest() == named["sha256"]
     assert named["steps"] == 2
+
+
+def metrics_of(usage: Usage) -> object:
+    made = atif_document(
+        [Step("agent", "", usage=usage)],
+        session_id="s",
+        harness="h",
+        version="1",
+        model="m",
+        usage=usage,
+    )
+    return made["steps"][0]["metrics"]
+
+
+def test_what_a_call_consumed_stands_in_its_step() -> None:
+    assert metrics_of(Usage(7, 2, 3, 0, 1, None)) == {
+        "prompt_tokens": 7,
+        "completion_tokens": 2,
+        "cached_tokens": 3,
+        "cost_usd": None,
+    }
+
+
+def test_a_call_of_unknown_usage_is_no_call_of_no_tokens() -> None:
+    assert metrics_of(Usage(requests=1, cost_usd=None)) == {
+        "prompt_tokens": None,
+        "completion_tokens": None,
+        "cached_tokens": None,
+        "cost_usd": None,
+    }

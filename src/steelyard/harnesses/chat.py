@@ -39,5 +39,5 @@ class Chat(Harness):
         extra = {"reasoning": response.reasoning} if response.reasoning else {}
         if response.stop_reason is not None:  # that an answer was cut off is seen nowhere else
             extra["stop_reason"] = response.stop_reason
-        context.step(Step("agent", response.text, extra, response.tool_calls))
+        context.step(Step("agent", response.text, extra, response.tool_calls, usage=response.usage))
         return HarnessResult(response.text, details={"stop_reason": response.stop_reason})

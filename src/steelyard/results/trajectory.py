@@ -63,15 +63,21 @@ def _step(number: int, step: Step) -> dict[str, Any]:
             ]
         }
     if step.usage is not None:
-        document["metrics"] = {
-            "prompt_tokens": step.usage.input_tokens,
-            "completion_tokens": step.usage.output_tokens,
-            "cached_tokens": step.usage.cached_tokens,
-            "cost_usd": step.usage.cost_usd,
-        }
+        document["metrics"] = _metrics(step.usage)
     if extra:
         document["extra"] = extra
     return document
+
+
+def _metrics(usage: Usage) -> dict[str, Any]:
+    """Give what a call consumed; nulls where the endpoint did not say: no call takes no tokens."""
+    is_known = usage.input_tokens or usage.output_tokens or usage.cost_usd is not None
+    return {
+        "prompt_tokens": usage.input_tokens if is_known else None,
+        "completion_tokens": usage.output_tokens if is_known else None,
+        "cached_tokens": usage.cached_tokens if is_known else None,
+        "cost_usd": usage.cost_usd,
+    }
 
 
 def _tool_call(call: ToolCall) -> dict[str, Any]:

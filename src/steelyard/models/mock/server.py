@@ -30,6 +30,7 @@ from steelyard.models.mock.wire import (
     error_body,
     prompt_digest,
     read_call,
+    served_tokens,
     token_counts,
 )
 
@@ -162,7 +163,7 @@ class MockServer:
         if fault is not None and fault.kind not in ("slow_body", "wrong_usage"):
             return spoil(fault, call, reply)
         self._answered[key] = nth + 1
-        given, written, _ = token_counts(call, answer)
+        given, written = served_tokens(call, answer)
         self.stats.input_tokens += given
         self.stats.output_tokens += written
         return reply if fault is None else spoil(fault, call, reply)

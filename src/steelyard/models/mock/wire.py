@@ -6,16 +6,24 @@ Pure. `mock/streams.py` writes the same answers as server-sent events.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 import orjson
 
+from steelyard.models.protocols import anthropic, openai_chat, openai_responses
+from steelyard.models.protocols.form import TokenCounts
+
 PATHS: Final[Mapping[str, str]] = {
     "/v1/chat/completions": "openai-chat",
     "/v1/responses": "openai-responses",
     "/v1/messages": "anthropic",
+}
+_READ_USAGE: Final[Mapping[str, Callable[[Any], TokenCounts | None]]] = {
+    "openai-chat": openai_chat.read_usage,
+    "openai-responses": openai_responses.read_usage,
+    "anthropic": anthropic.read_usage,
 }
 CREATED: Final = 1_700_000_000
 """A fixed moment: answers are the same in every run."""
@@ -179,6 +187,14 @@ def token_counts(call: Call, answer: Answer) -> tuple[int, int, int]:
         token_estimate(use.name) + token_estimate(use.arguments_text) for use in answer.tool_calls
     )
     return given, written + reasoning, reasoning
+
+
+def served_tokens(call: Call, answer: Answer) -> tuple[int, int]:
+    """Give input and output tokens as the answer's usage says them; 0 where that is no usage."""
+    if answer.usage is None:
+        return token_counts(call, answer)[:2]
+    counts = _READ_USAGE[call.protocol](answer.usage)
+    return (0, 0) if counts is None else (counts.input_tokens, counts.output_tokens)
 
 
 def usage_body(call: Call, answer: Answer) -> dict[str, Any]:
