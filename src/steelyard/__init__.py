@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from steelyard.results.documents import RunUnreadable
     from steelyard.results.records import AttemptRecord, Timing
     from steelyard.sdk.builders import Model, Orchestration, Request
+    from steelyard.sdk.comparing import Comparison, Difference, TaskDifference, compare
     from steelyard.sdk.events import (
         AttemptFinished,
         AttemptStarted,
@@ -79,6 +80,7 @@ _HOMES = {
     "results.documents": ("RunUnreadable",),
     "results.records": ("AttemptRecord", "Timing"),
     "sdk.builders": ("Model", "Orchestration", "Request"),
+    "sdk.comparing": ("Comparison", "Difference", "TaskDifference", "compare"),
     "sdk.events": (
         "AttemptFinished", "AttemptStarted", "Event", "EventsLost", "Notice", "PhaseStarted",
         "RunFinished", "RunProgress",
@@ -99,7 +101,9 @@ __all__ = [
     "BadInput",
     "Benchmark",
     "BenchmarkInfo",
+    "Comparison",
     "Coverage",
+    "Difference",
     "Environment",
     "EnvironmentNeeds",
     "Estimate",
@@ -143,6 +147,7 @@ __all__ = [
     "SteelyardError",
     "Step",
     "Task",
+    "TaskDifference",
     "TaskInput",
     "TaskLimits",
     "Timing",
@@ -155,6 +160,7 @@ __all__ = [
     "aresolve",
     "arun",
     "binary",
+    "compare",
     "launch",
     "load_run",
     "resolve",
