@@ -8,10 +8,14 @@ validator find its own words. Each step is headed by its number among those that
     [1] call search {"query": "refunds"}
     [1] result
     Refunds take five days.
+
+A line of a text that looks like such a heading is moved in by a space: what an agent says, or says
+that its tools gave it, heads no step.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from itertools import dropwhile
 from typing import Final
@@ -20,6 +24,8 @@ from steelyard.components.steps import Step
 
 MAX_PART_CHARS: Final = 64 * 1024
 """Of one message, call or result; what is longer loses its middle."""
+_HEADING: Final = re.compile(r"(^|[\n\v\f\r\x1c-\x1e\x85\u2028\u2029])(\[\d)")
+"""At the beginning of whatever anybody takes for a line."""
 MAX_CHARS: Final = 1024 * 1024
 """Of the whole."""
 
@@ -46,16 +52,21 @@ def _lines(steps: Sequence[Step]) -> Iterator[str]:
     for number, step in enumerate(shown, 1):
         if step.message or not (step.tool_calls or step.results):
             yield f"[{number}] {step.source}"
-            yield _shortened(step.message, MAX_PART_CHARS)
+            yield _headless(_shortened(step.message, MAX_PART_CHARS))
         for call in step.tool_calls:
-            yield f"[{number}] call {call.name} {_shortened(call.arguments, MAX_PART_CHARS)}"
+            arguments = _shortened(call.arguments, MAX_PART_CHARS)
+            yield f"[{number}] call {_headless(f'{call.name} {arguments}')}"
         for result in step.results:
             yield f"[{number}] result"
-            yield _shortened(result.content, MAX_PART_CHARS)
+            yield _headless(_shortened(result.content, MAX_PART_CHARS))
+
+
+def _headless(text: str) -> str:
+    return _HEADING.sub(r"\1 \2", text)
 
 
 def _shortened(text: str, limit: int) -> str:
     if len(text) <= limit:
         return text
     half = limit // 2
-    return f"{text[:half]}\n[… {len(text) - 2 * half} characters left out …]\n{text[-half:]}"
+    return f"{text[:half]}\n[… {len(text) - 2 * half} characters left out …]\n…{text[-half:]}"
