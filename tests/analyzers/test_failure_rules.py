@@ -104,9 +104,7 @@ def test_quotes_move_no_cursor_and_are_one_line() -> None:
 @given(st.text(max_size=400))
 def test_no_text_makes_the_phrases_raise(text: str) -> None:
     phrases.refusal_in(text)
-    phrases.is_error(text)
-    phrases.unknown_tool_in(text)
-    phrases.bad_arguments_in(text)
+    phrases.tool_fault_in(text)
     phrases.is_wrong_form(text, text)
     phrases.says_nothing_is_there(text)
     phrases.repeated_end(text * 3)

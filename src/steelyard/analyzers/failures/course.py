@@ -9,12 +9,7 @@ from typing import Final
 
 import orjson
 
-from steelyard.analyzers.failures.phrases import (
-    bad_arguments_in,
-    is_error,
-    quote,
-    unknown_tool_in,
-)
+from steelyard.analyzers.failures.phrases import QUOTE_CHARS, ToolFault, quote, tool_fault_in
 from steelyard.components.model import ToolCall
 from steelyard.components.steps import Step, ToolResult
 
@@ -23,6 +18,7 @@ LONGEST_CYCLE: Final = 6
 ROUNDS: Final = 4
 """So many rounds of the same are a loop: fewer may be patience."""
 _KEPT_CHARS: Final = 64 * 1024
+_QUOTED: Final = 2 * QUOTE_CHARS
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,20 +125,22 @@ def _add_calls(
 
 def _judge(course: Course, number: int, call: ToolCall, result: str | None) -> None:
     """Tell whether a call failed. A result that no one recorded says nothing."""
-    text = result or ""
-    is_unknown = unknown_tool_in(text) and (is_error(text) or len(text) < 400)
-    is_malformed = not is_unknown and (
-        (bad_arguments_in(text) and (is_error(text) or len(text) < 400))
-        or (not _is_object(call.arguments) and (result is None or is_error(text)))
+    fault = None if result is None else tool_fault_in(result)
+    is_odd = not _is_object(call.arguments)
+    is_unknown = fault is ToolFault.UNKNOWN_TOOL
+    is_malformed = fault is ToolFault.BAD_ARGUMENTS or (
+        is_odd and (result is None or fault is ToolFault.OTHER)
     )
-    if not (is_unknown or is_malformed or is_error(text)):
+    if fault is None and not is_malformed:
         course.failing_at_end = 0
         return
     course.errors += 1
     course.failing_at_end += 1
-    seen = Seen(number, f"result of {quote(call.name, 60)}", quote(text))
+    name = quote(call.name, 60)
     if result is None:
-        seen = Seen(number, f"arguments of {quote(call.name, 60)}", quote(call.arguments))
+        seen = Seen(number, f"arguments of {name}", quote(call.arguments))
+    else:
+        seen = Seen(number, f"result of {name}", quote(result))
     if is_unknown or is_malformed:
         if not course.malformed + course.unknown:
             course.bad_call = seen
@@ -172,8 +170,8 @@ def _act(course: Course, number: int, action: int, what: str, text: str) -> None
             length = same[period] + period
             longest = course.repetition.actions if course.repetition else 0
             if length >= ROUNDS * period and length > longest:
-                place = f"call of {quote(what, 60)}" if what else "message"
-                seen = Seen(number, place, quote(text))
+                place = f"call of {what[:60]}" if what else "message"
+                seen = Seen(number, place, text[:_QUOTED])
                 course.repetition = Repetition(length // period, period, seen, length)
         else:
             same[period] = 0

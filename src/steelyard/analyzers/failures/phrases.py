@@ -7,6 +7,7 @@ of a text only, with patterns that take time in proportion to it.
 from __future__ import annotations
 
 import re
+from enum import Enum
 from typing import Final
 
 from steelyard.config import printable
@@ -58,11 +59,22 @@ _CONTEXT: Final = re.compile(
     r"(?:number of )?tokens",
     re.IGNORECASE,
 )
+_SHORT: Final = 400
+_ERROR_WORDS: Final = ("error", "exception", "traceback")
+_ARGUMENT_WORDS: Final = (
+    "argument",
+    "parameter",
+    "input",
+    "json",
+    "propert",
+    "field",
+    "validation",
+)
+# Of texts in lower case:
 _UNKNOWN_TOOL: Final = re.compile(
     r"(?:unknown|no such|unrecogni[sz]ed|invalid|undefined) (?:tool|function)\b|"
     r"\b(?:tool|function) ['\"`]?[\w.:/-]{1,80}['\"`]? (?:was )?(?:not found|does not exist|"
     r"doesn't exist|is not (?:available|defined|registered|known|a valid))",
-    re.IGNORECASE,
 )
 _BAD_ARGUMENTS: Final = re.compile(
     r"(?:invalid|malformed|bad|wrong) (?:json |tool |function )?(?:arguments?|parameters?|input)\b|"
@@ -71,13 +83,11 @@ _BAD_ARGUMENTS: Final = re.compile(
     r"missing (?:\d+ )?(?:required )?(?:positional )?(?:arguments?|parameters?|propert(?:y|ies)|"
     r"fields?)\b|unexpected keyword argument|\d+ validation errors? for|"
     r"(?:arguments?|parameters?) (?:is|are) (?:required|not valid)",
-    re.IGNORECASE,
 )
 _ERROR: Final = re.compile(
     r"^\W{0,3}(?:tool |fatal |runtime )?(?:error|exception)\s*(?:[:\]!]|$)|"
-    r"^\W{0,3}[A-Z]\w{2,40}(?:Error|Exception)\b|^\W{0,3}Traceback \(most recent call last\)|"
+    r"^\W{0,3}[a-z]\w{2,40}(?:error|exception)\b|^\W{0,3}traceback \(most recent call last\)|"
     r'^\s*\{\s*"(?:error|is_?error)"\s*:\s*+(?!null|false|""|\[\]|\{\})|"is_?error"\s*:\s*true',
-    re.IGNORECASE,
 )
 _WRONG_FORM: Final = re.compile(
     r"^not JSON\b|\bis not JSON\b|^no JSON\b|^no number in it|, found no choice$|"
@@ -110,21 +120,29 @@ def speaks_of_context(message: str) -> bool:
     return _CONTEXT.search(message[:2000]) is not None
 
 
-def unknown_tool_in(result: str) -> bool:
-    """True where a tool's result says that there is no such tool."""
-    return _UNKNOWN_TOOL.search(result[:_LOOKED_AT]) is not None
+class ToolFault(Enum):
+    """What a tool's result says of its call, where it says that it failed."""
+
+    UNKNOWN_TOOL = "unknown tool"
+    BAD_ARGUMENTS = "bad arguments"
+    OTHER = "other"
 
 
-def bad_arguments_in(result: str) -> bool:
-    """True where a tool's result says that its arguments are wrong."""
-    head = result[:_LOOKED_AT]
-    # An error that says so: a page of documentation may use these words, too.
-    return len(result) <= 2000 and _BAD_ARGUMENTS.search(head) is not None
+def tool_fault_in(result: str) -> ToolFault | None:
+    """Tell from a tool's result how its call failed; None where nothing says that it did.
 
-
-def is_error(result: str) -> bool:
-    """True where a tool's result begins as an error does."""
-    return _ERROR.search(result[:_LOOKED_AT]) is not None
+    A page of documentation may speak of errors, too: only a short text, or one that begins as
+    errors do, counts.
+    """
+    head = result[:_LOOKED_AT].lower()
+    # Most results hold none of these words, and to look for words is what takes the least time.
+    begins = any(word in head for word in _ERROR_WORDS) and _ERROR.search(head) is not None
+    if begins or len(result) < _SHORT:
+        if ("tool" in head or "function" in head) and _UNKNOWN_TOOL.search(head):
+            return ToolFault.UNKNOWN_TOOL
+        if any(word in head for word in _ARGUMENT_WORDS) and _BAD_ARGUMENTS.search(head):
+            return ToolFault.BAD_ARGUMENTS
+    return ToolFault.OTHER if begins else None
 
 
 def is_wrong_form(reason: str, answer: str) -> bool:

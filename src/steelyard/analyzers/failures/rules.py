@@ -43,6 +43,14 @@ class Case:
         """True where it answered more than blanks."""
         return bool(self.answer and self.answer.strip())
 
+    def last_words(self) -> Iterator[tuple[str, str]]:
+        """Iterate over what it said last: (text, where); once where that is its answer."""
+        answer, said = self.answer or "", self.course.last_text
+        if answer:
+            yield answer, "answer"
+        if said and said != answer:
+            yield said, f"step {self.course.last_text_step}, message"
+
     def reasons(self) -> Iterator[tuple[str, str]]:
         """Iterate over what its scorer said: (where, reason)."""
         details = self.attempt.details
@@ -116,13 +124,10 @@ def _refused_by_stop(case: Case) -> Evidence | None:
 
 
 def _repeats_itself(case: Case) -> Evidence | None:
-    for text, where in (
-        (case.answer or "", "answer, its end"),
-        (case.course.last_text, f"step {case.course.last_text_step}, message, its end"),
-    ):
+    for text, where in case.last_words():
         unit = repeated_end(text)
         if unit is not None:
-            return Evidence(FailureClass.LOOP, where, quote(unit))
+            return Evidence(FailureClass.LOOP, f"{where}, its end", quote(unit))
     return None
 
 
@@ -139,10 +144,7 @@ def _truncated(case: Case) -> Evidence | None:
 
 
 def _refused(case: Case) -> Evidence | None:
-    for text, where in (
-        (case.answer or "", "answer"),
-        (case.course.last_text, f"step {case.course.last_text_step}, message"),
-    ):
+    for text, where in case.last_words():
         words = refusal_in(text)
         if words is not None:
             return Evidence(FailureClass.REFUSAL, where, words)
@@ -171,8 +173,8 @@ def _loop(case: Case) -> Evidence | None:
     if found is None:
         return None
     what = "" if found.period == 1 else f", in rounds of {found.period}"
-    where = f"{found.seen.where}, {found.rounds} times{what}"
-    return Evidence(FailureClass.LOOP, where, found.seen.quote)
+    where = f"{quote(found.seen.where)}, {found.rounds} times{what}"
+    return Evidence(FailureClass.LOOP, where, quote(found.seen.quote))
 
 
 def _misused_tools(case: Case) -> Evidence | None:
