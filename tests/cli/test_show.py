@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -61,21 +62,24 @@ def test_attempts_are_listed_with_how_they_ended(steelyard: Run, project: Path) 
     ran = steelyard("show", str(a_run(project)))
     rows = [line.split() for line in ran.out.splitlines()]
     assert rows[0] == ["task", "attempt", "outcome", "accuracy", "issues", "seconds", "cost"]
-    assert rows[1] == ["right", "1", "scored", "true", "–", "0.65", "$0.0010"]
-    assert rows[3] == ["crashed", "1", "failed_fatal", "–", "scorer_crashed", "0.65", "unknown"]
+    assert rows[3] == ["right", "1", "scored", "true", "–", "0.65", "$0.0010"]
+    assert rows[1] == ["crashed", "1", "failed_fatal", "–", "scorer_crashed", "0.65", "unknown"]
     assert "1 of 5 planned attempts have no record" in ran.err
 
 
 def test_a_task_is_shown_whole(steelyard: Run, project: Path) -> None:
-    ran = steelyard("show", str(a_run(project)), "wrong")
+    root = a_run(project)
+    ran = steelyard("show", str(root), "wrong")
     assert ran.out == (
         "=== wrong, attempt 1: scored\n"
         "accuracy false; 0.65 s, cost $0.0010\n"
         "--- prompt (system)\n  be brief\n"
         "--- prompt (user)\n  what is 6 x 7?\\x1b[2J\n"
+        "--- step 3 (agent)\n  41\n"
+        f"--- all 3 steps: {root}/tasks/wrong/attempt-1/trajectory.json\n"
         "--- answer\n  41\\x1b]0;owned\\x07\n"
         "--- why: exact\n  expected 42, found 41\n"
-        "--- why: verdict\n  no\n"
+        "--- noted: verdict\n  no\n"
         "\n"
     )
 
@@ -86,14 +90,97 @@ def test_failed_are_those_without_a_score_and_those_that_scored_nothing(
     ran = steelyard("show", str(a_run(project)), "--failed")
     heads = [line for line in ran.out.splitlines() if line.startswith("===")]
     assert heads == [
-        "=== wrong, attempt 1: scored",
         "=== crashed, attempt 1: failed_fatal",
         "=== large, attempt 1: scored",
+        "=== wrong, attempt 1: scored",
     ]
     assert "--- FATAL scorer_crashed (run)\n  ValueError: boom\n" in ran.out
     assert "--- prompt: no trajectory was kept\n" in ran.out
     assert "--- answer: none\n" in ran.out
     assert "… and 2000 more characters: all in tasks/large/attempt-1/answer.txt" in ran.out
+
+
+def trajectory_of(root: Path, task: str, steps: list[dict[str, Any]]) -> dict[str, Any]:
+    place = root / "tasks" / task / "attempt-1"
+    place.mkdir(parents=True)
+    (place / "trajectory.json").write_bytes(orjson.dumps({"steps": steps}))
+    return {"path": f"tasks/{task}/attempt-1/trajectory.json", "sha256": "0", "steps": len(steps)}
+
+
+def test_how_a_program_ended_is_a_step_and_no_prompt(steelyard: Run, project: Path) -> None:
+    steps: list[dict[str, Any]] = [
+        {"step_id": 1, "source": "user", "message": "what is 6 x 7?"},
+        {"step_id": 2, "source": "system", "message": "the program ended with exit code 3",
+         "extra": {"exit_code": 3, "stdout": "so far\n", "stderr": "oops\n"}},
+    ]  # fmt: skip
+    trajectory = {"path": "tasks/t/attempt-1/trajectory.json"}
+    record = a_record("t", answer=" \n", details={}, trajectory=trajectory)
+    root = write_run(project / "results", [record], k=1).root
+    trajectory_of(root, "t", steps)
+    assert steelyard("show", str(root), "t").out.splitlines()[2:] == [
+        "--- prompt (user)",
+        "  what is 6 x 7?",
+        "--- step 2: the program ended with exit code 3",
+        "--- step 2, stdout",
+        "  so far",
+        "--- step 2, stderr",
+        "  oops",
+        f"--- all 2 steps: {root}/tasks/t/attempt-1/trajectory.json",
+        "--- answer: empty",
+        "",
+    ]
+    (found,) = steelyard("show", str(root), "t", "--json").json["attempts"]
+    assert found["prompt"] == [{"source": "user", "message": "what is 6 x 7?"}]
+    assert found["trajectory"] == trajectory["path"]
+
+
+def test_tool_calls_and_what_they_gave_are_shown(steelyard: Run, project: Path) -> None:
+    call = {"tool_call_id": "1", "function_name": "bash", "arguments": {"cmd": "ls"}}
+    result = {"source_call_id": "1", "content": "a.txt"}
+    steps: list[dict[str, Any]] = [
+        {"source": "user", "message": "which files are there?"},
+        {"source": "agent", "message": "", "reasoning_content": "look", "tool_calls": [call],
+         "observation": {"results": [result]}},
+        *({"source": "agent", "message": f"turn {n}"} for n in range(3, 42)),
+        {"source": "agent", "message": "a.txt"},
+    ]  # fmt: skip
+    record = a_record("t", answer="a.txt\n", details={}, trajectory={
+        "path": "tasks/t/attempt-1/trajectory.json"})  # fmt: skip
+    root = write_run(project / "results", [record], k=1).root
+    trajectory_of(root, "t", steps)
+    out = steelyard("show", str(root), "t").out
+    assert (
+        '--- step 2 (agent), reasoning\n  look\n--- step 2, call of bash\n  {"cmd":"ls"}\n' in out
+    )
+    assert "--- step 2, result\n  a.txt\n" in out
+    assert "--- step 11 (agent)\n  turn 11\n--- steps 12 to 32 are in the trajectory\n" in out
+    assert "--- step 42 (agent): the answer\n" in out
+
+
+def test_attempts_are_listed_by_task_and_waiting_has_its_column(
+    steelyard: Run, project: Path
+) -> None:
+    names = ["t10", "t9", "t2"]
+    records = [a_record(name, attempt=n) for name in names for n in (2, 1)]
+    records[0] = replace(records[0], timing=replace(records[0].timing, waited_s=9.0))
+    root = write_run(project / "results", records, tasks=3, k=2).root
+    ran = steelyard("show", str(root))
+    rows = [line.split() for line in ran.out.splitlines()]
+    assert [row[:2] for row in rows[1:]] == [[t, n] for t in ("t2", "t9", "t10") for n in "12"]
+    assert rows[0][-1] == "waited"
+    assert [row[-1] for row in rows[1:]] == ["0.00"] * 5 + ["9.00"]
+    first = steelyard("show", str(root), "--limit", "1", "--json").json["attempts"]
+    assert [(row["task_id"], row["attempt"]) for row in first] == [("t2", 1)]
+    assert "and 9.00 s of waiting" in steelyard("show", str(root), "t10").out
+
+
+def test_what_was_not_started_is_counted(steelyard: Run, project: Path) -> None:
+    root = a_run(project)
+    ran = steelyard("show", str(root), "--outcome", "not_started")
+    assert (ran.status, ran.out) == (0, "no attempt matches\n")
+    assert "1 of 5 planned attempts have no record" in ran.err
+    found = steelyard("show", str(root), "--outcome", "not_started", "--json").json
+    assert found["without_record"] == 1
 
 
 def test_json_has_large_answers_whole(steelyard: Run, project: Path) -> None:
