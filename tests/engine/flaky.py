@@ -166,3 +166,16 @@ class FlakyFirst(Flaky):
         if context.attempt == 1:
             raise AttemptFault(IssueCode.HARNESS_CRASHED, "the first attempt fails")
         return HarnessResult("right")
+
+
+class Refused(Flaky):
+    """Fails at the first task; at the second finds the endpoint shut for all."""
+
+    id = "refused"
+
+    async def run(self, context: HarnessContext) -> HarnessResult:
+        if context.task_id == "t0":
+            raise AttemptFault(IssueCode.HARNESS_CRASHED, "the first task fails")
+        raise AttemptFault(
+            IssueCode.MODEL_ENDPOINT_REJECTED, "the door is shut", request_fault=True
+        )
