@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,8 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from steelyard.components.values import Message
+from steelyard.config.json_source import read_json
+from steelyard.config.validation import problems_of
 from steelyard.harnesses.command import CommandParams
 from steelyard.harnesses.command.words import FIELDS, fields_of, filled, prompt_of, tail
 
@@ -18,8 +21,8 @@ from steelyard.harnesses.command.words import FIELDS, fields_of, filled, prompt_
 @pytest.mark.parametrize(
     ("params", "said"),
     [
-        ({}, "one of run"),
-        ({"run": ["x"], "script": "y"}, "one of run"),
+        ({}, "not said what to run"),
+        ({"run": ["x"], "script": "y"}, "run and script are both given"),
         ({"run": []}, "at least 1"),
         ({"run": [""]}, "names no program"),
         ({"run": ["a\0b"]}, "pattern"),
@@ -29,7 +32,7 @@ from steelyard.harnesses.command.words import FIELDS, fields_of, filled, prompt_
         ({"run": ["x"], "env": {"A=B": "c"}}, "no name of a variable"),
         ({"run": ["x"], "env": {"": "c"}}, "no name of a variable"),
         ({"run": ["x"], "answer": {"extract": "("}}, "not a regular expression"),
-        ({"run": ["x"], "answer": {"file": "a", "command": ["b"]}}, "one of stream"),
+        ({"run": ["x"], "answer": {"file": "a", "command": ["b"]}}, "not in file and in command"),
         ({"run": ["x"], "timeout_seconds": 0}, "greater than 0"),
         ({"run": ["x"], "allow_exit_codes": []}, "at least 1"),
         ({"run": ["x"], "shel": "bash"}, "Extra inputs"),
@@ -101,3 +104,33 @@ def test_several_turns_say_who_spoke() -> None:
 def test_the_end_of_a_long_output_is_kept() -> None:
     assert tail(b"abcdef", 6) == "abcdef"
     assert tail(b"abcdef", 2) == "[4 bytes left out]\nef"
+
+
+@pytest.mark.parametrize(
+    ("params", "field"),
+    [
+        ({"run": ["x"], "script": "y"}, "script"),
+        ({"run": [""]}, "run[0]"),
+        ({"run": ["x"], "files": ["/", "gone.py"]}, "files[1]"),
+        ({"run": ["x"], "prompt": "argument"}, "prompt"),
+        ({"run": ["x"], "env": {"A": "", "B=": ""}}, "env.B="),
+        ({"run": ["x"], "answer": {"file": "a", "command": ["b"]}}, "answer.command"),
+    ],
+)
+def test_what_is_wrong_is_said_in_plain_words_at_its_field(
+    params: dict[str, Any], field: str
+) -> None:
+    root = read_json(json.dumps(params), "f")
+    with pytest.raises(ValidationError) as caught:
+        CommandParams.model_validate(params)
+    problems = problems_of(caught.value.errors(), root, CommandParams)
+    assert [problem.where.field for problem in problems] == [field]
+    assert "Value error" not in str(problems[0])
+    assert "found" not in problems[0].message
+    assert problems[0].remedy
+
+
+def test_a_missing_file_is_said_beside_a_wrong_pattern() -> None:
+    with pytest.raises(ValidationError) as caught:
+        CommandParams.model_validate({"run": ["x"], "files": "gone.py", "answer": {"extract": "("}})
+    assert caught.value.error_count() == 2

@@ -48,6 +48,19 @@ _TEXT_MISMATCH: Final = frozenset(
 )
 
 
+_OWN: Final = frozenset({"value_error", "assertion_error"})
+"""What a schema's own check raised: its words are for people already."""
+
+
+class FieldFault(ValueError):
+    """What a schema's own check finds wrong, and with which field below the one it looks at."""
+
+    def __init__(self, message: str, *field: str | int, remedy: str | None = None) -> None:
+        super().__init__(message)
+        self.field = field
+        self.remedy = remedy
+
+
 def conform(root: Node, model: type[BaseModel], problems: list[Problem]) -> Node:
     """Hold a document against a schema; values that are text are parsed as the field's type.
 
@@ -130,16 +143,31 @@ def problems_of(
     """
     grouped: dict[FieldPath, list[ErrorDetails]] = {}
     for detail in details:
-        path, rest = located(root, (*prefix, *detail["loc"]))
+        path, rest = located(root, (*prefix, *detail["loc"], *_field_of(detail)))
         missing = detail["type"] in ("missing", "extra_forbidden")
         grouped.setdefault((*path, *rest[-1:]) if missing and rest else path, []).append(detail)
     # A union reports every member: where one got as far as a field inside, the others are noise.
     shallow = {path[:end] for path in grouped for end in range(len(path))}
-    return [
-        _problem(path, group, root, model, prefix)
-        for path, group in grouped.items()
-        if path not in shallow or any(detail["type"] == "missing" for detail in group)
-    ]
+    problems: list[Problem] = []
+    for path, group in grouped.items():
+        own = [detail for detail in group if detail["type"] in _OWN]
+        if own:
+            problems += dict.fromkeys(_own_words(path, detail, root) for detail in own)
+        elif path not in shallow or any(detail["type"] == "missing" for detail in group):
+            problems.append(_problem(path, group, root, model, prefix))
+    return problems
+
+
+def _field_of(detail: ErrorDetails) -> FieldPath:
+    error = detail.get("ctx", {}).get("error")
+    return error.field if isinstance(error, FieldFault) else ()
+
+
+def _own_words(path: FieldPath, detail: ErrorDetails, root: Node) -> Problem:
+    error = detail.get("ctx", {}).get("error")
+    remedy = error.remedy if isinstance(error, FieldFault) else None
+    said = str(error) or f"not what {path_text(path) or 'this'} may be"
+    return Problem(said, written_at(root.nearest(path), path), remedy)
 
 
 def located(root: Node, loc: Sequence[str | int]) -> tuple[FieldPath, FieldPath]:

@@ -111,17 +111,11 @@ def _take_out(data: Any, loc: Sequence[str | int]) -> None:
 def _schema_problems(
     document: Document, details: Sequence[Any], model: type[BaseModel], prefix: FieldPath
 ) -> list[Problem]:
-    """Say pydantic's findings; what our own checks raise is said in their words."""
-    own = [detail for detail in details if detail["type"] == "value_error"]
-    rest = [detail for detail in details if detail["type"] != "value_error"]
-    problems = [
-        document.problem(str(detail["ctx"]["error"]), *_existing(document, prefix, detail["loc"]))
-        for detail in own
-    ]
-    found = problems_of(rest, document.node, model, prefix=prefix)
-    fields = [problem.where.field or "" for problem in (*found, *problems)]
+    """Say pydantic's findings at their places."""
+    found = problems_of(details, document.node, model, prefix=prefix)
+    fields = [problem.where.field or "" for problem in found]
     # A union complains of the whole value and of the part that is wrong: the part says more.
-    problems += [
+    return [
         problem
         for problem in found
         if not any(
@@ -129,15 +123,6 @@ def _schema_problems(
             for field in fields
         )
     ]
-    return problems
-
-
-def _existing(document: Document, prefix: FieldPath, loc: Sequence[str | int]) -> FieldPath:
-    path = prefix
-    for step in loc:
-        if document.node.at((*path, step)) is not None:
-            path = (*path, step)
-    return path
 
 
 def _validator_problems(document: Document, validator: Any, path: FieldPath) -> list[Problem]:

@@ -24,6 +24,8 @@ from pydantic import (
     model_validator,
 )
 
+from steelyard.config.validation import FieldFault
+
 Word = Annotated[str, StringConstraints(pattern=r"^[^\x00]*$")]
 Words = Annotated[tuple[Word, ...], Field(min_length=1)]
 Text = Annotated[str, StringConstraints(pattern=r"^[^\x00]+$")]
@@ -58,8 +60,10 @@ class AnswerParams(BaseModel):
 
     @model_validator(mode="after")
     def _one_place(self) -> AnswerParams:
-        if sum(place is not None for place in (self.stream, self.file, self.command)) > 1:
-            raise ValueError("write one of stream, file and command")
+        given = [place for place in ("stream", "file", "command") if getattr(self, place)]
+        if len(given) > 1:
+            said = f"the answer is in one place, not in {' and in '.join(given)}"
+            raise FieldFault(said, given[1], remedy="write one of stream, file and command")
         return self
 
 
@@ -112,7 +116,9 @@ class CommandParams(BaseModel):
     def _variables(cls, env: dict[str, str]) -> dict[str, str]:
         for name in env:
             if not _NAME.fullmatch(name):
-                raise ValueError(f"{name!r} is no name of a variable")
+                raise FieldFault(
+                    f"{name!r} is no name of a variable", name, remedy="a name has no = and no NUL"
+                )
         return env
 
     @field_validator("log", "files", mode="before")
@@ -120,16 +126,29 @@ class CommandParams(BaseModel):
     def _one_path(cls, paths: Any) -> Any:
         return (paths,) if isinstance(paths, str) else paths
 
-    @model_validator(mode="after")
-    def _are_there(self, info: ValidationInfo) -> CommandParams:
-        base = Path((info.context or {}).get("base_dir", "."))
-        found = tuple((base / name).resolve() for name in self.files)
-        for name, path in zip(self.files, found, strict=True):
+    @field_validator("files")
+    @classmethod
+    def _are_there(cls, files: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
+        taken: set[str] = set()
+        for number, path in enumerate(_found(files, info)):
             if not path.exists():
-                raise ValueError(f"files: there is no {name}")
-        if len({path.name for path in found}) < len(found):
-            raise ValueError("files: two of them have the same name")
-        self._sources = found
+                raise FieldFault(
+                    f"there is no {files[number]}",
+                    number,
+                    remedy=f"relative paths start from {_base(info).resolve()}",
+                )
+            if path.name in taken:
+                raise FieldFault(
+                    f"two of the files have the same name {path.name}",
+                    number,
+                    remedy="they lie side by side in the environment: rename one",
+                )
+            taken.add(path.name)
+        return files
+
+    @model_validator(mode="after")
+    def _find(self, info: ValidationInfo) -> CommandParams:
+        self._sources = _found(self.files, info)
         return self
 
     @property
@@ -150,17 +169,32 @@ class CommandParams(BaseModel):
 
     @model_validator(mode="after")
     def _fits(self) -> CommandParams:
-        if (self.run is None) == (self.script is None):
-            raise ValueError("write one of run (a list of words) and script (text for a shell)")
+        choice = "write run (a list of words) or script (text for a shell)"
+        if self.run is not None and self.script is not None:
+            raise FieldFault("run and script are both given", "script", remedy=choice)
+        if self.run is None and self.script is None:
+            raise FieldFault("it is not said what to run", remedy=choice)
         if self.run is None:
             return self
         if not self.run[0]:
-            raise ValueError("run names no program")
+            raise FieldFault("run names no program", "run", 0, remedy="its first word is one")
         words = (*self.run, *self.env.values())
         for way, field in (("argument", "{prompt}"), ("file", "{prompt_file}")):
             if self.prompt == way and not any(field in word for word in words):
-                raise ValueError(f"prompt: {way} needs {field} among the words of run")
+                raise FieldFault(
+                    f"the prompt is handed over as {way}, and no word of run holds {field}",
+                    "prompt",
+                    remedy=f"write {field} among the words of run",
+                )
         return self
+
+
+def _base(info: ValidationInfo) -> Path:
+    return Path((info.context or {}).get("base_dir", "."))
+
+
+def _found(files: tuple[str, ...], info: ValidationInfo) -> tuple[Path, ...]:
+    return tuple((_base(info) / name).resolve() for name in files)
 
 
 def _digest(sources: tuple[Path, ...]) -> str:
