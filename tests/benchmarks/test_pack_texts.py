@@ -11,9 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from steelyard.benchmarks.pack.bounded.closeness import is_close
 from steelyard.benchmarks.pack.matching import is_found, last_group, matcher
 from steelyard.benchmarks.pack.validators.choices import picked
-from steelyard.benchmarks.pack.validators.numbers import as_number, is_close, numbers_in
+from steelyard.benchmarks.pack.validators.numbers import as_number, numbers_in
 from steelyard.benchmarks.pack.validators.texts import normal
 from steelyard.components.issues import AttemptFault, IssueCode
 from tests.benchmarks.scoring import Context, opened, score, write_pack
@@ -62,6 +63,11 @@ def passes(tmp_path: Path, validator: str, answer: str | None, **fields: Any) ->
         ("{type: number, expected: 3.14, tolerance: 0.01}", "3.1459", True),
         ("{type: number, expected: 3.14, tolerance: 0.001}", "3.1459", False),
         ("{type: number, expected: 1000, relative: 0.01}", "1,009.9", True),
+        ("{type: number, expected: 1, tolerance: 0.1}", "1.1", True),
+        ("{type: number, expected: 1, tolerance: 0.1}", "1.10001", False),
+        ("{type: number, expected: 9007199254740992}", "9,007,199,254,740,993", False),
+        ("{type: fuzzy, expected: xaaaa, threshold: 0.2}", "xbbbb", True),
+        ("{type: fuzzy, expected: xaaaa, threshold: 0.21}", "xbbbb", False),
         ("{type: number, expected: -2}", "minus two", False),
         ("{type: number, expected: -2}", "x = \u22122", True),
         ("{type: choice, expected: B}", "b", True),

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from steelyard.benchmarks.pack.bounded.closeness import is_close
 from steelyard.benchmarks.pack.bounded.faults import shown
 
 MAX_STEPS: Final = 500_000
@@ -146,7 +147,7 @@ class Comparison:
                 return True
             if not (self.tolerance or self.relative):
                 return False
-            return _is_close(found, expected, self.tolerance, self.relative)
+            return is_close(found, expected, tolerance=self.tolerance, relative=self.relative)
         return type(expected) is type(found) and bool(expected == found)
 
     def key_of(self, value: Any) -> bytes:
@@ -236,13 +237,6 @@ def _turn_over(
         before = held.get(number)
         partner_of[other] = number
         other = None if number == start else before
-
-
-def _is_close(found: float, expected: float, tolerance: float, relative: float) -> bool:
-    try:
-        return abs(found - expected) <= max(tolerance, relative * abs(expected))
-    except OverflowError:  # a whole number that no float holds
-        return False
 
 
 def _below(at: str, key: str) -> str:

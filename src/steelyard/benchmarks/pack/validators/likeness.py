@@ -42,9 +42,13 @@ class LikenessValidator(TextValidator):
         """Make a verdict of a likeness."""
         if self._threshold is None:
             return PASSED if likeness >= 1 else Verdict(likeness, f"expected {shown(expected[0])}")
-        if likeness >= self._threshold:
+        # Likenesses are fractions of lengths: 1 - 8/10 must meet a threshold of 0.2.
+        if likeness >= self._threshold - 1e-9:
             return PASSED
-        return Verdict(0.0, f"{likeness:.3f} like {shown(expected[0])}, not {self._threshold:g}")
+        digits = 3 if round(likeness, 3) < self._threshold else 9
+        return Verdict(
+            0.0, f"{likeness:.{digits}f} like {shown(expected[0])}, not {self._threshold:g}"
+        )
 
 
 class Fuzzy(LikenessValidator):

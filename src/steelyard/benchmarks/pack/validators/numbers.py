@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from fractions import Fraction
 from typing import Any, ClassVar, Final
 
+from steelyard.benchmarks.pack.bounded.closeness import is_close
 from steelyard.benchmarks.pack.schema_validators.texts import NumberSpec
 from steelyard.benchmarks.pack.template import Template
 from steelyard.benchmarks.pack.validators.contract import (
@@ -29,13 +31,13 @@ _NUMBER: Final = re.compile(
 _MAX_DIGITS: Final = 400
 _MAX_CHARS: Final = 100_000
 """Of a longer text, the end (or, for `first`, the beginning) is read."""
+_SHOWN_CHARS: Final = 40
 _CURRENCY: Final = "$€£¥"
 
 
 def numbers_in(text: str) -> list[float]:
     """List the finite numbers that stand in a text, in order, thousands separators understood."""
-    found = (as_number(match[0]) for match in _NUMBER.finditer(text))
-    return [value for value in found if value is not None]
+    return [float(digits) for digits in _numbers_in(text)]
 
 
 def as_number(text: str) -> float | None:
@@ -43,16 +45,22 @@ def as_number(text: str) -> float | None:
 
     A currency sign before or a per cent sign behind is allowed and means nothing.
     """
+    digits = _number(text)
+    return None if digits is None else float(digits)
+
+
+def _numbers_in(text: str) -> Iterator[str]:
+    found = (_number(match[0]) for match in _NUMBER.finditer(text))
+    return (digits for digits in found if digits is not None)
+
+
+def _number(text: str) -> str | None:
+    """Give a number's digits as Python reads them; as text they are exact."""
     bare = text.strip().lstrip(_CURRENCY).rstrip("%").strip()
     if len(bare) > _MAX_DIGITS or not _NUMBER.fullmatch(bare):
         return None
-    value = float(bare.replace(",", "").replace("\u2212", "-"))
-    return value if math.isfinite(value) else None
-
-
-def is_close(value: float, expected: float, *, tolerance: float, relative: float) -> bool:
-    """True where |value - expected| <= max(tolerance, relative * |expected|)."""
-    return abs(value - expected) <= max(tolerance, relative * abs(expected))
+    digits = bare.replace(",", "").replace("\u2212", "-")
+    return digits if math.isfinite(float(digits)) else None
 
 
 class Number(TextValidator):
@@ -70,16 +78,21 @@ class Number(TextValidator):
     async def judge(self, text: str, fields: Mapping[str, Any]) -> Verdict:
         """Find the number and compare."""
         expected = self._expected_number(fields)
-        value = self._number_in(text)
-        if value is None:
+        found = self._number_in(text)
+        if found is None:
             return Verdict(0.0, "no number in it")
-        if is_close(value, expected, tolerance=self._tolerance, relative=self._relative):
+        if is_close(
+            Fraction(found),
+            Fraction(expected),
+            tolerance=self._tolerance,
+            relative=self._relative,
+        ):
             return PASSED
-        return Verdict(0.0, f"expected {expected:g}, found {value:g}")
+        return Verdict(0.0, f"expected {_shown(expected)}, found {_shown(found)}")
 
-    def _expected_number(self, fields: Mapping[str, Any]) -> float:
+    def _expected_number(self, fields: Mapping[str, Any]) -> str:
         written = rendered(self._expected, fields)
-        expected = as_number(written)
+        expected = _number(written)
         if expected is None:
             raise AttemptFault(
                 IssueCode.TASK_INVALID, f"the expected value {written[:80]!r} is not a number"
@@ -91,14 +104,18 @@ class Number(TextValidator):
         self._expected_number(fields)
         return None
 
-    def _number_in(self, text: str) -> float | None:
+    def _number_in(self, text: str) -> str | None:
         if self._find == "only":
-            return as_number(text)
+            return _number(text)
         is_last = self._find == "last"
-        found = numbers_in(text[-_MAX_CHARS:] if is_last else text[:_MAX_CHARS])
+        found = list(_numbers_in(text[-_MAX_CHARS:] if is_last else text[:_MAX_CHARS]))
         if not found:
             return None
         return found[-1 if is_last else 0]
+
+
+def _shown(digits: str) -> str:
+    return digits if len(digits) <= _SHOWN_CHARS else f"{float(digits):g}"
 
 
 def make_number(making: Making, spec: NumberSpec) -> Number:
