@@ -185,8 +185,8 @@ CASES = {
         "o.yaml:7:35 requests[0].execution.keep_environment", "not available", "false",
     ),
     "saved artifacts": (
-        ONE + "    execution: {save_artifacts: [a]}\n",
-        "o.yaml:7:33 requests[0].execution.save_artifacts", "not available", "[]",
+        ONE + "    execution: {save_artifacts: [{path: a}]}\n",
+        "requests[0].execution.save_artifacts[0].path", "unknown field", "paths",
     ),
     "unknown analyzer": (
         ONE + "    execution: {analysis: [failure]}\n",

@@ -51,8 +51,8 @@ def note(path: Path, line: str) -> None:
 
 def paying_request(folder: Path, *, reuse: bool) -> dict[str, Any]:
     return request(
-        benchmark={"tasks": TASKS},
+        benchmark={"tasks": TASKS, "collects": True},
         harness={"id": f"{Path(__file__)}:Paying", "ledger": str(folder)},
-        execution={"attempts": {"k": K}, "analysis": True},
+        execution={"attempts": {"k": K}, "save_artifacts": ["out"], "analysis": True},
         runtime={"reuse": reuse},
     )

@@ -8,9 +8,15 @@ from typing import Any
 import pytest
 
 from steelyard.components.issues import Outcome, Phase
+from steelyard.engine.events import LaunchResult
 from steelyard.engine.explain import explain
+from steelyard.results.records import AttemptRecord
 from steelyard.testing.endpoint import MockEndpoint
 from tests.engine.launching import records, request, resolved, run_all
+
+
+def in_order(result: LaunchResult) -> list[AttemptRecord]:
+    return sorted(records(result), key=lambda record: (record.task_id, record.attempt))
 
 
 def scored_by(version: str, **more: Any) -> dict[str, Any]:
@@ -25,7 +31,7 @@ def test_a_changed_score_runs_no_agent(tmp_path: Path) -> None:
         scored_by("2", harness={"ledger": str(tmp_path / "ran")}, runtime={"reuse": True}),
     )
     assert (tmp_path / "ran").read_text() == ran
-    for old, new in zip(records(first), records(again), strict=True):
+    for old, new in zip(in_order(first), in_order(again), strict=True):
         assert new.reused_from is not None
         assert new.generation == old.generation
         assert new.evaluation != old.evaluation
@@ -48,13 +54,17 @@ def test_a_scorer_that_crashed_is_run_again_without_its_agent(tmp_path: Path) ->
     )
 
 
-def test_what_scoring_needs_of_the_environment_was_not_kept_so_the_agent_runs(
-    tmp_path: Path,
-) -> None:
+def test_what_scoring_needs_of_the_environment_was_kept_so_no_agent_runs(tmp_path: Path) -> None:
     collects = {"collects": True}
-    run_all(tmp_path, scored_by("1", benchmark=collects))
-    again = run_all(tmp_path, scored_by("2", benchmark=collects, runtime={"reuse": True}))
-    assert all(record.reused_from is None for record in records(again))
+    ledger = str(tmp_path / "ran")
+    run_all(tmp_path, scored_by("1", benchmark=collects, harness={"ledger": ledger}))
+    ran = Path(ledger).read_text()
+    again = run_all(
+        tmp_path,
+        scored_by("2", benchmark=collects, harness={"ledger": ledger}, runtime={"reuse": True}),
+    )
+    assert all(record.reused_from is not None for record in records(again))
+    assert Path(ledger).read_text() == ran
 
 
 def test_a_large_answer_is_scored_from_its_file(tmp_path: Path) -> None:
@@ -98,8 +108,8 @@ scoring:
         again = run_all(tmp_path, {**one, "runtime": {"reuse": True}})
         assert [record.metrics["correct"] for record in records(again)] == [True, True]
         assert endpoint.stats()["calls"] == calls
-    tokens = [record.usage.output_tokens for record in records(again)]
-    assert tokens == [record.usage.output_tokens for record in records(first)]
+    tokens = [record.usage.output_tokens for record in in_order(again)]
+    assert tokens == [record.usage.output_tokens for record in in_order(first)]
 
 
 def test_without_checkpoint_resume_a_failed_scoring_runs_its_agent_again(tmp_path: Path) -> None:

@@ -38,6 +38,11 @@ NTH = {
     WritePoint.STEP_LOG_CREATED: 2,
     WritePoint.STEPS_APPENDED: 2 + STEPS,
     WritePoint.STEP_LOG_REMOVED: 2,
+    WritePoint.INPUTS_COLLECTED: 2,
+    WritePoint.ARTIFACTS_COLLECTED: 2,
+    WritePoint.CHECKPOINT_WRITTEN: 2,
+    WritePoint.CHECKPOINT_SYNCED: 2,
+    WritePoint.CHECKPOINT_RENAMED: 2,
 }
 LAST_EVENT = KillAt(WritePoint.EVENTS_APPENDED, 2 * len(TASKS) + 1)
 PLANS = [plan for point in WritePoint for plan in kill_plans(point, NTH.get(point, 1))]

@@ -16,6 +16,7 @@ SRC = Path(steelyard.__file__).parent
 # Places that write elsewhere than below a run directory, each with the reason.
 ALLOWED = {
     "results/files.py": "the place for it",
+    "results/artifacts.py": "copies whole trees within `collecting`, which tells of them",
     "results/retention.py": "removes whole runs that nobody holds, when a person asks",
     "components/private_folders.py": "sockets in folders of their own, outside of runs",
     "doctor": "a file without a name, synced to see how long that takes",

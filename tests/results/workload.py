@@ -12,7 +12,9 @@ from steelyard.components.issues import Issue, IssueCode, Outcome, Phase
 from steelyard.components.steps import Step
 from steelyard.components.values import Trust, Usage
 from steelyard.results.analysis import analysis_document, write_analysis
-from steelyard.results.files import NO_FAULTS, Faults, write_beside
+from steelyard.results.artifacts import collecting, digest_tree
+from steelyard.results.checkpoints import Checkpoint, ScoringInput, write_checkpoint
+from steelyard.results.files import NO_FAULTS, Faults, WritePoint, write_beside
 from steelyard.results.journal import EventKind, Journal, Syncer
 from steelyard.results.layout import RunPaths, attempt_folder
 from steelyard.results.progress_file import ProgressFile
@@ -79,7 +81,14 @@ def a_record(task_id: str = "plain", attempt: int = 1, **changes: Any) -> Attemp
         "answer": f"42\u2028 of {task_id}",
         "executions": 1,
         "usage": Usage(10, 5, 2, 1, 1, 0.001),
-        "timing": Timing(0.1, 0.2, 0.3, 0.0, 0.05, 0.1, "2026-08-06T12:00:00.000Z", None),
+        "timing": Timing(
+            queued_s=0.1,
+            setup_s=0.2,
+            agent_s=0.3,
+            collect_s=0.05,
+            evaluate_s=0.1,
+            started_at="2026-08-06T12:00:00.000Z",
+        ),
         "trust": Trust.HOST,
         "environment": {"provider": "host_process", "image": None, "digest": None},
         "generation": generation(task_id),
@@ -106,6 +115,30 @@ def a_run(
 
 def token_of(task_id: str, attempt: int) -> str:
     return f"token-{TASKS.index(task_id)}-{attempt}"
+
+
+def keep_inputs(root: Path, task_id: str, attempt: int, faults: Faults = NO_FAULTS) -> Checkpoint:
+    """Do what an executor does once an agent is done: its files are copied, then digested."""
+    folder = attempt_folder(task_id, attempt)
+    for name, point in (
+        ("inputs-1", WritePoint.INPUTS_COLLECTED),
+        ("artifacts", WritePoint.ARTIFACTS_COLLECTED),
+    ):
+        with collecting(root / folder / name, point, faults):
+            (root / folder / name / "0").write_text(f"work on {task_id}, {attempt}")
+    digest = digest_tree(root / folder / "inputs-1" / "0")
+    return Checkpoint(
+        task_id=task_id,
+        attempt=attempt,
+        execution=1,
+        token=token_of(task_id, attempt),
+        generation=generation(task_id),
+        mode="fresh",
+        answer=f"42\u2028 of {task_id}",
+        steps=(Step("agent", "step 0", usage=Usage(requests=1, cost_usd=0.5)),),
+        usage=Usage(10, 5, 2, 1, 1, 0.001),
+        inputs=(ScoringInput("out.txt", f"{folder}/inputs-1/0", digest),),
+    )
 
 
 async def play(results_dir: Path, faults: Faults, tell: Callable[[str, str, int], None]) -> None:
@@ -139,7 +172,9 @@ async def play(results_dir: Path, faults: Faults, tell: Callable[[str, str, int]
             if attempt == 2:
                 where = f"{attempt_folder(task_id, attempt)}/answer.txt"
                 answer_file = write_beside(folder.root, where, b"x" * 70_000, faults)
+            kept = keep_inputs(folder.root, task_id, attempt, faults)
             record = a_record(task_id, attempt, answer_file=answer_file)
+            write_checkpoint(folder.root, kept, faults)
             journal.record(record)
             journal.flush()
             if attempt == 1:

@@ -40,6 +40,9 @@ class _Unobserved:
     def step(self, token: str, step: Step) -> None:
         """Ignore it."""
 
+    def checkpoint(self, token: str, path: str) -> None:
+        """Ignore it."""
+
 
 @asynccontextmanager
 async def opened_players(

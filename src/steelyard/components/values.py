@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final
 
 JSON = Any
 """None, bool, int, float, str, or a list or mapping of them."""
@@ -17,6 +17,9 @@ class Trust(StrEnum):
     ISOLATED = "isolated"
     CONTAINED = "contained"
     HOST = "host"
+
+
+WEAKEST_FIRST: Final = (Trust.HOST, Trust.CONTAINED, Trust.ISOLATED)
 
 
 @dataclass(frozen=True, slots=True)

@@ -181,7 +181,6 @@ class _NotYet:
 
 _NOT_YET: Final = (
     _NotYet(("execution", "keep_environment"), bool, "leave it out, or write false"),
-    _NotYet(("execution", "save_artifacts"), bool, "leave it out, or write []"),
 )
 
 

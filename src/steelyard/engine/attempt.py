@@ -13,14 +13,17 @@ import logging
 import math
 import shutil
 from collections.abc import Mapping
+from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
+from steelyard.components.artifacts import EvaluationMode
 from steelyard.components.clock import AgentTimer
 from steelyard.components.environment import EnvironmentFault
 from steelyard.components.harness import HarnessResult
 from steelyard.components.issues import AttemptFault, IssueCode, Outcome, Phase
 from steelyard.config.errors import BadInput
+from steelyard.engine.collecting import collect, save_artifacts
 from steelyard.engine.services import Services
 from steelyard.engine.spec import ExecutionObserver, ExecutionResult, ExecutionSpec
 from steelyard.engine.work import (
@@ -73,7 +76,7 @@ async def execute(
     except TimeUp as error:
         work.add_issue(TIMEOUT_CODE[work.phase], str(error))
     except AttemptFault as fault:
-        work.add_issue(fault.code, fault.message)
+        work.add_issue(fault.code, fault.message, retry_after_s=fault.retry_after_s)
         if fault.request_fault:
             work.request_fault = fault.message
     except EnvironmentFault as fault:
@@ -114,14 +117,21 @@ async def _phases(work: Work) -> None:
     if saved is not None:
         _render(work)
         work.answer = saved.answer
+        work.steps = list(saved.steps)
+        work.inputs = {path: Path(source) for path, source in saved.inputs.items()}
         await _evaluate(work)
         return
     await _set_up(work)
     await _run_agent(work)
+    if not work.fell_short:
+        await collect(work)
+    await save_artifacts(work)
     if work.fell_short:
         return
-    await _collect(work)
-    await _close_agent_session(work)
+    if work.input.mode is EvaluationMode.REUSE:
+        await _end_agent_programs(work)
+    else:
+        await _close_agent_session(work)
     await _evaluate(work)
 
 
@@ -150,19 +160,21 @@ async def _run_agent(work: Work) -> None:
             async with asyncio.timeout(limit_s) as scope:
                 work.timer = AgentTimer(work.services.clock, RunDeadline(scope))
                 result = await _harness_result(work)
-    except TimeoutError as error:
-        if limit_s is not None and scope.expired():
-            raise TimeUp(f"the agent's time of {limit_s:g} s ran out") from error
-        raise
+    except TimeoutError:
+        if limit_s is None or not scope.expired():
+            raise
+        # What it has done stays: the user may want it, the benchmark may score it.
+        work.add_issue(IssueCode.AGENT_TIMED_OUT, f"the agent's time of {limit_s:g} s ran out")
+        return
     finally:
         work.waited_s = work.timer.waited_s
         work.agent_s = work.services.clock.monotonic() - began - work.waited_s
     if not isinstance(result.answer, str | None):
         kind = type(result.answer).__name__
         raise AttemptFault(IssueCode.HARNESS_CRASHED, f"the harness's answer is {kind}, not text")
-    work.answer = _without_token(work, result.answer)
+    work.answer = work.without_token(result.answer)
     for issue in result.issues:
-        work.add_issue(issue.code, issue.message)
+        work.add_issue(issue.code, issue.message, retry_after_s=issue.retry_after_s)
 
 
 async def _harness_result(work: Work) -> HarnessResult:
@@ -170,50 +182,11 @@ async def _harness_result(work: Work) -> HarnessResult:
     return await (run if work.gateway is None else work.gateway.held(run))
 
 
-def _without_token(work: Work, answer: str | None) -> str | None:
-    """The agent was handed a token, and may answer it."""
-    return answer if answer is None or work.gateway is None else work.gateway.text(answer)
-
-
-async def _collect(work: Work) -> None:
-    """Take out of the agent's environment what scoring needs."""
-    task_input = work.input
-    if not (task_input.answer_file or task_input.answer_command or task_input.collect):
-        return
-    began = work.begin(Phase.COLLECT)
-    session = await work.session()
-    if task_input.answer_file is not None:
-        try:
-            data = await session.read_file(task_input.answer_file)
-            work.answer = _without_token(work, data.decode("utf-8", "replace"))
-        except FileNotFoundError:
-            work.answer = None
-        except ValueError as error:
-            work.answer = None
-            work.add_issue(IssueCode.OUTPUT_TRUNCATED, f"{task_input.answer_file}: {error}")
-    elif task_input.answer_command is not None:
-        done = await session.exec(task_input.answer_command, timeout_s=60)
-        work.answer = _without_token(work, done.stdout_text if done.exit_code == 0 else None)
-    for number, path in enumerate(task_input.collect):
-        target = await work.make_scratch() / f"collected-{number}"
-        try:
-            await session.download(path, target)
-        except FileNotFoundError:
-            continue  # scoring finds it missing, as the agent left it
-        except ValueError as error:
-            # Too deep, too large or leading out: the agent's doing, which a fault of ours would
-            # leave out of the figures. Scoring finds nothing there.
-            work.add_issue(IssueCode.OUTPUT_TRUNCATED, f"{path}: {error}")
-            await asyncio.to_thread(shutil.rmtree, target, ignore_errors=True)
-            continue
-        work.collected[path] = target
-    work.collect_s = work.services.clock.monotonic() - began
-
-
 async def _evaluate(work: Work) -> None:
     began = work.begin(Phase.EVALUATE)
     limit_s = work.spec.request.limits.evaluate(work.input.limits.evaluation_seconds)
     benchmark = work.services.benchmark
+    await work.checkpointing.before_scoring()
     try:
         if limit_s is None:
             evaluation = await benchmark.evaluate(work.spec.task, Scoring(work))
@@ -226,6 +199,7 @@ async def _evaluate(work: Work) -> None:
         raise
     finally:
         work.evaluate_s = work.services.clock.monotonic() - began
+        await work.checkpointing.ended()
     for name, value in evaluation.metrics.items():
         if not isinstance(value, bool | int | float) or not math.isfinite(value):
             raise AttemptFault(
@@ -239,6 +213,13 @@ async def _evaluate(work: Work) -> None:
     for issue in evaluation.issues:
         work.add_issue(issue.code, issue.message)
     work.evaluation = evaluation
+
+
+async def _end_agent_programs(work: Work) -> None:
+    """Leave the agent's environment to the scorer, without the programs that worked in it."""
+    session = await work.session()
+    work.begin(Phase.COLLECT)
+    await session.end_programs()
 
 
 async def _close_agent_session(work: Work) -> None:

@@ -17,15 +17,22 @@ from typing import Any
 
 from steelyard.components.benchmark import Task
 from steelyard.components.issues import Issue, IssueCode, Outcome, Phase
-from steelyard.config.errors import SteelyardError
+from steelyard.config.errors import Fault, SteelyardError
+from steelyard.engine.kept_execution import Keeper
 from steelyard.engine.request_plan import RequestPlan
-from steelyard.engine.spec import SavedWork
+from steelyard.engine.spec import ExecutionResult, SavedWork
+from steelyard.results.checkpoints import Checkpoint, CheckpointDamaged, carry_checkpoint
 from steelyard.results.files import Faults, StorageFailed
 from steelyard.results.journal import EventKind
+from steelyard.results.layout import attempt_folder
 from steelyard.results.reader import RunReader
 from steelyard.results.records import AttemptRecord
 from steelyard.results.reuse import Decision, DecisionKind, ReuseSource
 from steelyard.results.run_folder import RunFolder
+
+
+class WorkLost(Fault):
+    """Saved work that was to be scored again and cannot be read any more; names what is wrong."""
 
 
 @dataclass(slots=True)
@@ -132,7 +139,7 @@ def taken_records(
         reason = decision.warning or decision.reason
         if record is not None:
             try:
-                source.carry_files(record, folder.root, faults=faults)
+                record = source.carry_files(record, folder.root, faults=faults)
             except StorageFailed:
                 raise
             except (OSError, SteelyardError) as error:
@@ -146,28 +153,51 @@ def saved_work(
     carry: CarryOver,
     start: tuple[int, int],
     folder: RunFolder,
+    keeper: Keeper,
     faults: Faults,
-) -> tuple[AttemptRecord, SavedWork] | None:
-    """Read the work that is scored again, what lies beside its record copied.
-
-    None where it can no longer be read: the attempt is then run whole.
+) -> tuple[AttemptRecord, SavedWork]:
+    """Read the work that is scored again, what lies beside its record copied. Blocking.
 
     Raises:
+        WorkLost: it can no longer be read; the attempt is then run whole.
         StorageFailed: the new run's folder cannot be written.
     """
     index, attempt = start
     task = tasks[index]
-    decision, source = decide(plan, carry.chain, task, attempt, plan.identities(task))
-    record = decision.record
+    decision, source = decide(
+        plan, carry.chain, task, attempt, plan.identities(task), is_thorough=False
+    )
+    record, found = decision.record, decision.checkpoint
     if record is None or decision.kind is not DecisionKind.RESCORE:
-        return None
+        raise WorkLost(decision.warning or decision.reason)
     try:
-        source.carry_files(record, folder.root, faults=faults)
-        return record, SavedWork(source.answer_of(record))
+        if found is None:
+            answer = source.answer_of(record)
+            return source.carry_files(record, folder.root, faults=faults), SavedWork(answer)
+        reference = carry_checkpoint(source.root, found, folder.root, faults)
+        record = source.carry_files(replace(record, checkpoint=None), folder.root, faults=faults)
     except StorageFailed:
         raise
-    except (OSError, SteelyardError):
-        return None
+    except (OSError, SteelyardError, CheckpointDamaged) as error:
+        raise WorkLost(str(error)) from error
+    inputs = {one.path: str(folder.root / one.kept) for one in found.inputs}
+    work = SavedWork(found.answer, found.steps, inputs, reference)
+    if record.outcome is Outcome.CANCELLED:
+        record = _with_files(record, found, keeper)
+    return record, work
+
+
+def _with_files(record: AttemptRecord, found: Checkpoint, keeper: Keeper) -> AttemptRecord:
+    """Write what a cut-off attempt had no time to: its trajectory, a large answer."""
+    place = attempt_folder(found.task_id, found.attempt)
+    as_result = ExecutionResult(Outcome.CANCELLED, usage=found.usage, steps=found.steps)
+    answer_file = keeper.large_answer(place, found.answer)
+    return replace(
+        record,
+        answer=None if answer_file else found.answer,
+        answer_file=answer_file,
+        trajectory=keeper.trajectory(place, found.token, as_result),
+    )
 
 
 def decide(
@@ -176,10 +206,21 @@ def decide(
     task: Task,
     attempt: int,
     identities: tuple[str, str],
+    *,
+    is_thorough: bool = True,
 ) -> tuple[Decision, ReuseSource]:
     """Say what becomes of an attempt: the word of the first run of the chain that has its work.
 
     Where none has, the word of the newest, which says why.
+
+    Args:
+        plan: the request.
+        chain: the runs to take from.
+        task: the task.
+        attempt: counted from 1.
+        identities: the present ones, of generation and evaluation.
+        is_thorough: whether the inputs of a score are read and compared here, or once they are
+            copied.
     """
     first: tuple[Decision, ReuseSource] | None = None
     for source in chain:
@@ -188,8 +229,7 @@ def decide(
             attempt,
             *identities,
             plan.retry_patterns,
-            answer_suffices=plan.answer_suffices(task),
-            resumes=plan.request.runtime.checkpoint_resume,
+            plan.rescoring(task, is_thorough=is_thorough),
         )
         if decision.record is not None:
             return decision, source

@@ -94,6 +94,8 @@ def execution_record(
         evaluation=identities[1],
         category=task.category,
         cluster=task.cluster,
+        evaluation_mode=None if result.mode is None else result.mode.value,
+        checkpoint=result.checkpoint,
     )
 
 
@@ -114,6 +116,8 @@ def rescored(saved: AttemptRecord, fresh: AttemptRecord) -> AttemptRecord:
             *fresh.issues,
         ),
         usage=saved.usage + fresh.usage,
+        trust=_weaker(saved.trust, fresh.trust),
+        artifacts=saved.artifacts,
         reused_from=saved.reused_from,
     )
 

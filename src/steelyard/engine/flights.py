@@ -32,7 +32,7 @@ class Flights:
     async def executed(self, executor: Executor, run: RunState, flight: Flight) -> ExecutionResult:
         """Run an execution to its end, its intent written before it begins."""
         try:
-            run.take_saved_work(flight)
+            await run.take_saved_work(flight)
             run.write_intent(flight.start, flight.token)
             if not run.plan.provider_is_local:
                 await run.journal.synced()

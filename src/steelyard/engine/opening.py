@@ -7,6 +7,7 @@ import difflib
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Final
 
 from steelyard.components.benchmark import Task
@@ -115,11 +116,11 @@ async def take_over(run: RunState, tasks: Sequence[Task], carry: CarryOver) -> N
         log.warning("%s: %s", run.name, warning)
     try:
         records = taken_records(run.plan, tasks, carry, run.folder, run.faults)
-        for count, (task, record) in enumerate(records):
-            run.keep(task, record)
-            if count % _TAKEN_AT_ONCE == 0:
-                run.journal.flush()
-                await asyncio.sleep(0)
+        # What lies beside them is copied in a thread: it may be large.
+        while some := await asyncio.to_thread(lambda: list(islice(records, _TAKEN_AT_ONCE))):
+            for task, record in some:
+                run.keep(task, record)
+            run.journal.flush()
     except StorageFailed as error:
         run.journal.fail(error)
     for task, attempt in carry.skipped:

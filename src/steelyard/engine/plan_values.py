@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, TypeVar
 
+from steelyard.components.artifacts import ArtifactSpec, is_pattern
 from steelyard.components.registry import BUILTINS, Kind
 from steelyard.config.schema.orchestration import Orchestration
 from steelyard.config.schema.request import PhaseMultipliers, Request
@@ -37,6 +38,24 @@ def time_limits(request: Request) -> TimeLimits:
 def price_values(orchestration: Orchestration) -> dict[str, dict[str, float | None]]:
     """Give the user's own prices as plain values, by model id."""
     return {model: price.model_dump() for model, price in orchestration.prices.items()}
+
+
+def saved_artifacts(request: Request) -> tuple[ArtifactSpec, ...]:
+    """Give what the user wants to keep; texts together make one specification."""
+    written = request.execution.save_artifacts
+    texts = [one for one in written if isinstance(one, str)]
+    found = []
+    if texts:
+        found.append(
+            ArtifactSpec(
+                paths=tuple(text for text in texts if not is_pattern(text)),
+                globs=tuple(text for text in texts if is_pattern(text)),
+            )
+        )
+    whole = (
+        ArtifactSpec.from_json(one.model_dump()) for one in written if not isinstance(one, str)
+    )
+    return (*found, *(ArtifactSpec.from_json(one.model_dump()) for one in whole))
 
 
 def attempt_usd(orchestration: Orchestration, request: Request) -> float | None:

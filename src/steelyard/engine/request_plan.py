@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from steelyard.components.analyzer import Analyzer
+from steelyard.components.artifacts import EvaluationMode
 from steelyard.components.benchmark import BenchmarkInfo, Task
 from steelyard.components.issue_patterns import IssuePatterns
 from steelyard.components.issues import Outcome
@@ -19,7 +20,7 @@ from steelyard.results.identity import evaluation_identity, generation_identity
 from steelyard.results.layout import RunPaths
 
 if TYPE_CHECKING:
-    from steelyard.results.reuse import PlanShape
+    from steelyard.results.reuse import PlanShape, Rescoring
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +69,22 @@ class RequestPlan:
             evaluation_identity(self.evaluation_base, benchmark.evaluation_content(task)),
         )
 
-    def answer_suffices(self, task: Task) -> bool:
-        """True where scoring takes the agent's answer, not what it left behind, not its steps."""
+    def rescoring(self, task: Task, *, is_thorough: bool) -> Rescoring:
+        """What scoring takes of an agent's saved work.
+
+        Its answer alone, unless it looks at what the agent left behind or at its steps; nothing
+        that could be saved where it needs the environment itself.
+        """
+        from steelyard.results.reuse import Rescoring
+
         shown = self.services.benchmark.task_input(task, attempt=1, seed=1)
-        return not shown.collect and not shown.scores_steps
+        has_ended = shown.mode is not EvaluationMode.REUSE
+        return Rescoring(
+            answer_suffices=has_ended and not shown.carries_files and not shown.scores_steps,
+            from_checkpoint=has_ended,
+            resumes=self.request.runtime.checkpoint_resume,
+            is_thorough=is_thorough,
+        )
 
     @property
     def budget(self) -> BudgetLimits:

@@ -36,6 +36,7 @@ from steelyard.engine.plan_values import (
     attempt_tokens,
     attempt_usd,
     price_values,
+    saved_artifacts,
     time_limits,
 )
 from steelyard.engine.request_plan import RequestPlan
@@ -140,6 +141,7 @@ class RequestPlanner:
             lacking = self._lacking(kind, component)
             if lacking is not None:
                 self.lacking.append(lacking)
+        self._check_artifacts()
         if paths is not None:
             self._check_reused_run(paths)
         if info is None or harness is None or environment is None or environment_spec is None:
@@ -164,6 +166,7 @@ class RequestPlanner:
             cleanup_grace_s=whole.runtime.cleanup_grace_seconds,
             attempt_usd=attempt_usd(whole, request),
             attempt_tokens=attempt_tokens(whole, request),
+            save_artifacts=saved_artifacts(request),
         )
         plan = self._finished(
             spec, Services(benchmark, harness, environment, None, self.maker.clock), info, paths
@@ -171,6 +174,13 @@ class RequestPlanner:
         plan = replace(plan, analyzers=analyzers)
         self._check_reuse(plan)
         return plan
+
+    def _check_artifacts(self) -> None:
+        """What is to be kept must lie in the environment."""
+        for wanted in saved_artifacts(self.request):
+            if (problem := wanted.problem()) is not None:
+                remedy = "name paths of the environment, relative to the working folder"
+                self.wrong("execution.save_artifacts", problem, remedy)
 
     def _check_reused_run(self, paths: RunPaths) -> None:
         """A named source must be there: known before the request is known to be in order."""

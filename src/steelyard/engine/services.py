@@ -27,6 +27,7 @@ from steelyard.config.source import FieldPath, Node, Origin
 from steelyard.config.validation import problems_of
 from steelyard.engine.gateways import OpenGateway, RequestGateway
 from steelyard.engine.spec import ComponentSpec, RequestSpec
+from steelyard.results.files import NO_FAULTS, Faults
 
 if TYPE_CHECKING:
     from steelyard.models.allowance import Allowance
@@ -40,6 +41,15 @@ class ModelEndpoint(Protocol):
     def client(self, timer: AgentTimer, allowance: Allowance | None = None) -> ModelClient:
         """Bind a client to one attempt's timer, and to what it may spend."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class Storage:
+    """What an executor needs to keep an attempt's files in its run."""
+
+    has_secret: Callable[[bytes], bool] | None = None
+    """For what is flagged, never rewritten."""
+    faults: Faults = NO_FAULTS
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +67,9 @@ class Services:
     """Gives the endpoint for a scorer's own `ModelSettings`."""
     gateway: RequestGateway | None = None
     """Where programs of the agent's environment call the model."""
+    storage: Storage = Storage()
+    asks_judges: bool = False
+    """True where scoring calls a model of its own."""
 
 
 class EndpointPool:
@@ -157,8 +170,11 @@ class Maker:
         benchmark: Benchmark = self.component(Kind.BENCHMARK, spec.benchmark)
         harness: Harness = self.component(Kind.HARNESS, spec.harness)
         environment: Environment = self.component(Kind.ENVIRONMENT, spec.environment)
-        redact = Redactor(self.secrets).text
-        made = Services(benchmark, harness, environment, None, self.clock, redact)
+        redactor = Redactor(self.secrets)
+        storage = Storage(redactor.contains_secret)
+        made = Services(
+            benchmark, harness, environment, None, self.clock, redactor.text, storage=storage
+        )
         return self.completed(spec, made)
 
     def completed(self, spec: RequestSpec, services: Services) -> Services:
@@ -172,9 +188,23 @@ class Maker:
         judges = services.judge_endpoint or (
             lambda settings: self.endpoints.get(settings, spec.prices)
         )
-        return replace(services, endpoint=endpoint, gateway=gateway, judge_endpoint=judges)
+        return replace(
+            services,
+            endpoint=endpoint,
+            gateway=gateway,
+            judge_endpoint=judges,
+            asks_judges=_asks_judges(services.benchmark),
+        )
 
     async def _start_gateway(self, endpoint: Endpoint) -> OpenGateway:
         from steelyard.models.gateway import Gateway
 
         return await Gateway.start(endpoint, redact=Redactor(self.secrets).raw)
+
+
+def _asks_judges(benchmark: Benchmark) -> bool:
+    """What is wrong with a judge is said when planning, not here."""
+    try:
+        return bool(benchmark.scoring_models())
+    except BadInput:
+        return True

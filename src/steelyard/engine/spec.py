@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
+from steelyard.components.artifacts import ArtifactSpec, EvaluationMode
 from steelyard.components.benchmark import Task
 from steelyard.components.harness import Step
 from steelyard.components.issues import Issue, Outcome, Phase
@@ -74,13 +75,30 @@ class RequestSpec:
     """What one attempt's model calls may cost; None for no bound."""
     attempt_tokens: int | None = None
     """How many tokens, input and output together, they may take."""
+    save_artifacts: tuple[ArtifactSpec, ...] = ()
+    """What to keep of the agent's environment beside each record."""
 
 
 @dataclass(frozen=True, slots=True)
 class SavedWork:
-    """What an agent left in an earlier run, as far as scoring takes it."""
+    """What an agent left, in an earlier run or execution, as far as scoring takes it."""
 
     answer: str | None
+    steps: tuple[Step, ...] = ()
+    inputs: Mapping[str, str] = field(default_factory=dict)
+    """Path in the agent's working folder → where it lies on the host that executes."""
+    checkpoint: Mapping[str, Any] | None = None
+    """`{path, sha256}` of the checkpoint in this run that holds the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptPlace:
+    """Where an execution keeps what must outlive it, on the host that executes."""
+
+    root: str
+    """The run directory."""
+    generation: str | None = None
+    """The attempt's generation identity, for its checkpoint."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +114,10 @@ class ExecutionSpec:
     seed: int
     saved: SavedWork | None = None
     """Given, the agent does not run: its saved work is scored again."""
+    place: AttemptPlace | None = None
+    """None: nothing is kept beside the result."""
+    earlier_usage: Usage = NO_USAGE
+    """What earlier executions of the attempt consumed; its allowance is for them all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +149,12 @@ class ExecutionResult:
     request_fault: str | None = None
     """Why the same fault would meet every attempt of the request."""
     model_calls_succeeded: int = 0
+    mode: EvaluationMode | None = None
+    """Where it was scored, or would have been; None where that is not known."""
+    checkpoint: Mapping[str, Any] | None = None
+    """`{path, sha256}` of the checkpoint from which it can be scored again."""
+    work: SavedWork | None = None
+    """Where only scoring failed: what it takes to score the agent's work again."""
 
     def fault_of_request(self, calls_succeeded: int) -> str | None:
         """Say why the request must stop at once; None where it need not.
@@ -154,6 +182,10 @@ class ExecutionObserver(Protocol):
 
     def step(self, token: str, step: Step) -> None:
         """A step of an agent that is recorded as it happens: one that uses the gateway."""
+        ...
+
+    def checkpoint(self, token: str, path: str) -> None:
+        """The agent's work is on the disk, and can be scored without it; `path` in the run."""
         ...
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import orjson
 
+from steelyard.components.artifacts import ArtifactSpec, EvaluationMode
 from steelyard.components.benchmark import Task
 from steelyard.components.harness import Step
 from steelyard.components.issues import Issue, Outcome
@@ -16,6 +17,7 @@ from steelyard.config.errors import BadInput
 from steelyard.engine.spec import (
     RESULT_SCHEMA,
     SPEC_SCHEMA,
+    AttemptPlace,
     ComponentSpec,
     ExecutionResult,
     ExecutionSpec,
@@ -48,13 +50,16 @@ def spec_to_bytes(spec: ExecutionSpec) -> bytes:
                 "cleanup_grace_s": request.cleanup_grace_s,
                 "attempt_usd": request.attempt_usd,
                 "attempt_tokens": request.attempt_tokens,
+                "save_artifacts": [wanted.as_json() for wanted in request.save_artifacts],
             },
             "task": spec.task.as_json(),
             "attempt": spec.attempt,
             "execution": spec.execution,
             "token": spec.token,
             "seed": spec.seed,
-            "saved": None if spec.saved is None else {"answer": spec.saved.answer},
+            "saved": _saved_json(spec.saved),
+            "place": None if spec.place is None else asdict(spec.place),
+            "earlier_usage": spec.earlier_usage.as_json(),
         }
     )
 
@@ -71,6 +76,8 @@ def spec_from_bytes(data: bytes) -> ExecutionSpec:
         for name in ("benchmark", "harness", "environment"):
             request[name] = ComponentSpec(request[name]["id"], request[name]["params"])
         request["limits"] = TimeLimits(**request["limits"])
+        request["save_artifacts"] = tuple(map(ArtifactSpec.from_json, request["save_artifacts"]))
+        place = document["place"]
         return ExecutionSpec(
             request=RequestSpec(**request),
             task=Task.from_json(document["task"]),
@@ -78,7 +85,9 @@ def spec_from_bytes(data: bytes) -> ExecutionSpec:
             execution=document["execution"],
             token=document["token"],
             seed=document["seed"],
-            saved=None if document["saved"] is None else SavedWork(**document["saved"]),
+            saved=_saved(document["saved"]),
+            place=None if place is None else AttemptPlace(**place),
+            earlier_usage=Usage.from_json(document["earlier_usage"]),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise NotAMessage(f"not a whole {SPEC_SCHEMA}: {error}") from error
@@ -102,6 +111,9 @@ def result_to_bytes(result: ExecutionResult) -> bytes:
             "details": dict(result.details),
             "request_fault": result.request_fault,
             "model_calls_succeeded": result.model_calls_succeeded,
+            "mode": result.mode,
+            "checkpoint": result.checkpoint,
+            "work": _saved_json(result.work),
         }
     )
 
@@ -122,9 +134,28 @@ def result_from_bytes(data: bytes) -> ExecutionResult:
         values["trust"] = Trust(values["trust"]) if values["trust"] else None
         values["steps"] = tuple(Step.from_json(step) for step in values["steps"])
         values["artifacts"] = tuple(values["artifacts"])
+        values["mode"] = EvaluationMode(values["mode"]) if values["mode"] else None
+        values["work"] = _saved(values["work"])
         return ExecutionResult(**values)
     except (KeyError, TypeError, ValueError) as error:
         raise NotAMessage(f"not a whole {RESULT_SCHEMA}: {error}") from error
+
+
+def _saved_json(saved: SavedWork | None) -> dict[str, Any] | None:
+    if saved is None:
+        return None
+    return {
+        "answer": saved.answer,
+        "steps": [step.as_json() for step in saved.steps],
+        "inputs": dict(saved.inputs),
+        "checkpoint": saved.checkpoint,
+    }
+
+
+def _saved(data: Mapping[str, Any] | None) -> SavedWork | None:
+    if data is None:
+        return None
+    return SavedWork(**{**data, "steps": tuple(map(Step.from_json, data["steps"]))})
 
 
 def _component(component: ComponentSpec) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from steelyard.components.artifacts import EvaluationMode
 from steelyard.components.benchmark import Evaluation, Reference, TaskInput
 from steelyard.components.clock import AgentTimer
 from steelyard.components.environment import Environment, EnvironmentFault, OpenRequest, Session
@@ -26,18 +27,26 @@ from steelyard.components.issues import (
     Severity,
 )
 from steelyard.components.model import ModelClient
-from steelyard.components.values import NO_USAGE, Trust
+from steelyard.components.values import NO_USAGE, WEAKEST_FIRST, Trust, Usage
 from steelyard.config.errors import BadInput
+from steelyard.engine.checkpointing import Checkpointing
+from steelyard.engine.collecting import MATCHED, files_for_scoring
 from steelyard.engine.gateways import GatewayUse
 from steelyard.engine.services import Services
-from steelyard.engine.spec import ExecutionObserver, ExecutionResult, ExecutionSpec, PhaseTimes
+from steelyard.engine.spec import (
+    ExecutionObserver,
+    ExecutionResult,
+    ExecutionSpec,
+    PhaseTimes,
+    SavedWork,
+)
 from steelyard.models.allowance import Allowance
+from steelyard.results.checkpoints import ScoringInput
 
 AGENT_SUFFIX: Final = "-a"
 SCORER_SUFFIX: Final = "-s"
 """What the tokens of an execution's two sessions end with."""
 
-_WEAKEST_FIRST: Final = (Trust.HOST, Trust.CONTAINED, Trust.ISOLATED)
 _MAX_MESSAGE_CHARS: Final = 2_000
 
 
@@ -97,7 +106,13 @@ class Work:
         self.description: Mapping[str, Any] | None = None
         self.trusts: list[Trust] = []
         self.scratch: Path | None = None
-        self.collected: dict[str, Path] = {}
+        self.inputs: dict[str, Path] = {}
+        """What scoring needs: path in the agent's working folder → where it lies here."""
+        self.inputs_are_whole = True
+        """False where something of it could not be kept."""
+        self.kept: list[ScoringInput] = []
+        self.artifacts: list[Mapping[str, Any]] = []
+        self.checkpointing = Checkpointing(self)
         self.setup_s = self.agent_s = self.waited_s = self.collect_s = self.evaluate_s = 0.0
         self._opening: asyncio.Lock | None = None
         self.timer = AgentTimer(services.clock)
@@ -156,7 +171,9 @@ class Work:
         """What the agent's calls may consume, whichever way they are made."""
         if self._allowance is None:
             request = self.spec.request
+            spent = self.spec.earlier_usage
             self._allowance = Allowance(request.attempt_usd, request.attempt_tokens)
+            self._allowance.spend(spent)
         return self._allowance
 
     async def model_access(self) -> ModelAccess:
@@ -265,43 +282,84 @@ class Work:
 
     # -- outcome -----------------------------------------------------------------------------
 
-    def add_issue(self, code: IssueCode, message: str) -> None:
+    def add_issue(
+        self, code: IssueCode, message: str, *, retry_after_s: float | None = None
+    ) -> None:
         """Keep an issue of the phase under way, with the severity of its code."""
         if self.gateway is not None:
             message = self.gateway.text(message)
         text = self.services.redact(message)[:_MAX_MESSAGE_CHARS]
-        self.issues.append(Issue(SEVERITY[code], self.phase, code, text, self.spec.execution))
+        self.issues.append(
+            Issue(SEVERITY[code], self.phase, code, text, self.spec.execution, retry_after_s)
+        )
+
+    def without_token(self, answer: str | None) -> str | None:
+        """The agent was handed a token, and may answer it."""
+        return answer if answer is None or self.gateway is None else self.gateway.text(answer)
+
+    @property
+    def is_partial(self) -> bool:
+        """True where the agent's time ran out, and the benchmark scores what it had done."""
+        return self.input.scores_timed_out and any(
+            issue.code is IssueCode.AGENT_TIMED_OUT for issue in self.issues
+        )
 
     @property
     def fell_short(self) -> bool:
-        """True once anything worse than a WARNING has happened."""
-        return any(issue.severity is not Severity.WARNING for issue in self.issues)
+        """True once anything has happened for which the attempt is not scored."""
+        return any(
+            issue.severity is not Severity.WARNING
+            and not (issue.code is IssueCode.AGENT_TIMED_OUT and self.input.scores_timed_out)
+            for issue in self.issues
+        )
 
     def outcome(self) -> Outcome:
         """What the issues make of an execution that was not cancelled."""
         severities = {issue.severity for issue in self.issues}
         if Severity.FATAL in severities:
             return Outcome.FAILED_FATAL
+        if self.is_partial and self.evaluation is not None and not self.fell_short:
+            return Outcome.SCORED
         if any(issue.code is IssueCode.AGENT_TIMED_OUT for issue in self.issues):
             return Outcome.TIMED_OUT
         return Outcome.FAILED_ERROR if Severity.ERROR in severities else Outcome.SCORED
 
-    def result(self, outcome: Outcome) -> ExecutionResult:
-        """Sum up the execution."""
-        evaluation = self.evaluation
+    def consumed(self) -> tuple[Usage, int]:
+        """What the agent's model calls consumed so far, and how many brought an answer."""
         usage = self.client.usage if self.client is not None else NO_USAGE
         succeeded = self.client.calls_succeeded if self.client is not None else 0
-        details = evaluation.details if evaluation is not None else {}
         if self.gateway is not None:
             usage = usage + self.gateway.usage
             succeeded += self.gateway.calls_succeeded
+        return usage, succeeded
+
+    def _work_at_hand(self) -> SavedWork | None:
+        """What it takes to score once more, where only scoring failed."""
+        grave = [issue for issue in self.issues if issue.severity is not Severity.WARNING]
+        has_mode = hasattr(self, "input") and self.input.mode is not EvaluationMode.REUSE
+        if not has_mode or not grave or any(i.phase is not Phase.EVALUATE for i in grave):
+            return None
+        if self.spec.saved is not None:
+            return self.spec.saved
+        is_kept = self.spec.place is not None and self.inputs_are_whole
+        if self.input.carries_files and not is_kept:
+            return None
+        inputs = {path: str(source) for path, source in self.inputs.items()}
+        return SavedWork(self.answer, tuple(self.steps), inputs, self.checkpointing.reference)
+
+    def result(self, outcome: Outcome) -> ExecutionResult:
+        """Sum up the execution."""
+        evaluation = self.evaluation
+        usage, succeeded = self.consumed()
+        details = evaluation.details if evaluation is not None else {}
+        if self.gateway is not None:
             details = self.gateway.tree(details)
             self.gateway.forget()
         if evaluation is not None and evaluation.usage is not NO_USAGE:
             usage = usage + evaluation.usage
         for client in self.scorer_clients:
             usage = usage + client.usage
-        environment = self.services.environment
+        environment, saved = self.services.environment, self.spec.saved
         return ExecutionResult(
             outcome=outcome,
             metrics=evaluation.metrics if evaluation is not None else {},
@@ -314,10 +372,15 @@ class Work:
             trust=_weakest(self, environment),
             environment=self.description
             or {"provider": environment.id, "image": None, "digest": None},
-            steps=tuple(self.steps),
+            # Those of saved work lie beside the record that they were saved with.
+            steps=tuple(self.steps) if saved is None else (),
+            artifacts=tuple(self.artifacts),
             details=details,
             request_fault=self.request_fault,
             model_calls_succeeded=succeeded,
+            mode=self.input.mode if hasattr(self, "input") else None,
+            checkpoint=self.checkpointing.reference if saved is None else saved.checkpoint,
+            work=self._work_at_hand(),
         )
 
 
@@ -328,7 +391,7 @@ def _weakest(work: Work, environment: Environment) -> Trust | None:
         words.append(work.evaluation.trust)
     if not words and environment.best_trust is Trust.HOST:
         return Trust.HOST
-    return min(words, key=_WEAKEST_FIRST.index) if words else None
+    return min(words, key=WEAKEST_FIRST.index) if words else None
 
 
 class Scoring:
@@ -346,7 +409,7 @@ class Scoring:
     @property
     def artifacts(self) -> Mapping[str, Path]:
         """What was collected, as host paths."""
-        return self._work.collected
+        return files_for_scoring(self._work.inputs)
 
     @property
     def steps(self) -> Sequence[Step]:
@@ -365,9 +428,19 @@ class Scoring:
     async def session(self) -> Session:
         """Open, once, the scorer's environment, with what was collected in place."""
         work = self._work
+        if work.input.mode is EvaluationMode.REUSE:
+            return await self._agents_session()
         async with self._opening:
             if work.scorer is None:
+                await work.checkpointing.written()
                 work.scorer = await work.open_session(SCORER_SUFFIX)
-                for path, source in work.collected.items():
-                    await work.scorer.upload(source, path)
+                for path, source in work.inputs.items():
+                    await work.scorer.upload(source, "." if path == MATCHED else path)
             return work.scorer
+
+    async def _agents_session(self) -> Session:
+        session = await self._work.session()
+        if session.trust is Trust.ISOLATED:
+            # Whatever the agent left in there is beside what scores it.
+            self._work.trusts.append(Trust.CONTAINED)
+        return session

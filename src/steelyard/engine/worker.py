@@ -34,6 +34,9 @@ class _Unobserved:
     def step(self, token: str, step: Step) -> None:
         pass  # it stands in the result
 
+    def checkpoint(self, token: str, path: str) -> None:
+        pass  # it stands in the result
+
 
 async def run_one(spec: ExecutionSpec) -> ExecutionResult:
     """Run one execution with components made for it alone."""

@@ -50,6 +50,12 @@ class WritePoint(StrEnum):
     STEP_LOG_CREATED = "step_log_created"
     STEPS_APPENDED = "steps_appended"
     STEP_LOG_REMOVED = "step_log_removed"
+    INPUTS_COLLECTED = "inputs_collected"
+    """A session copies what scoring needs into the attempt's folder."""
+    ARTIFACTS_COLLECTED = "artifacts_collected"
+    CHECKPOINT_WRITTEN = "checkpoint_written"
+    CHECKPOINT_SYNCED = "checkpoint_synced"
+    CHECKPOINT_RENAMED = "checkpoint_renamed"
 
 
 class Faults(Protocol):

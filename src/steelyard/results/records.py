@@ -64,6 +64,11 @@ class AttemptRecord:
     cluster: str | None = None
     reused_from: Mapping[str, Any] | None = None
     """`{run_id, path, cost_usd}` of the run that this result was taken from."""
+    evaluation_mode: str | None = None
+    """`none`, `fresh` or `reuse`: where it was scored; None where it never came so far."""
+    checkpoint: Mapping[str, Any] | None = None
+    """`{path, sha256}` of what it can be scored from once more; None where its answer is enough, or
+    nothing was kept."""
 
     @property
     def last_issues(self) -> tuple[Issue, ...]:

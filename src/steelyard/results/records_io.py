@@ -17,6 +17,10 @@ INLINE_LIMIT_BYTES: Final = 64 * 1024
 _TIMES: Final = ("queued_s", "setup_s", "agent_s", "waited_s", "collect_s", "evaluate_s")
 
 
+_LATER: Final = frozenset({"evaluation_mode", "checkpoint"})
+"""Fields that records of earlier versions lack."""
+
+
 class MalformedRecord(ValueError):
     """A line is whole, but is not a record."""
 
@@ -65,6 +69,8 @@ def record_to_json(record: AttemptRecord) -> dict[str, Any]:
         "category": record.category,
         "cluster": record.cluster,
         "reused_from": None if record.reused_from is None else dict(record.reused_from),
+        "evaluation_mode": record.evaluation_mode,
+        "checkpoint": None if record.checkpoint is None else dict(record.checkpoint),
     }
 
 
@@ -80,7 +86,7 @@ def record_from_json(data: Mapping[str, Any]) -> AttemptRecord:
             raise ValueError(f"is {data['schema']!r}, not {ATTEMPT_SCHEMA!r}")
         fields: dict[str, Any] = {}
         for field, read in _READERS.items():
-            fields[field] = read(data[field])
+            fields[field] = read(data.get(field) if field in _LATER else data[field])
     except KeyError as error:
         raise MalformedRecord(f"the record has no field {error.args[0]!r} ({field})") from error
     except (ValueError, TypeError, AttributeError) as error:
@@ -156,6 +162,8 @@ _READERS: Final[Mapping[str, Callable[[Any], Any]]] = MappingProxyType(
         "category": _optional_text,
         "cluster": _optional_text,
         "reused_from": _optional_mapping,
+        "evaluation_mode": _optional_text,
+        "checkpoint": _optional_mapping,
     }
 )
 """How each field is read; a test compares them with those of `AttemptRecord`."""

@@ -1,4 +1,4 @@
-"""Which earlier run to take work from, and what becomes of each attempt.
+"""What becomes of each attempt of an earlier run: taken, scored again, or executed.
 
 The source is only read. Nothing is decided here about running: the driver acts on a `Decision`.
 """
@@ -6,99 +6,41 @@ The source is only read. Nothing is decided here about running: the driver acts 
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final
 
-from steelyard.components.clock import utc_text
-from steelyard.components.issues import Issue, IssueCode, Outcome, Phase, Severity
-from steelyard.config.errors import BadInput
+from steelyard.components.issue_patterns import IssuePatterns
+from steelyard.components.issues import IssueCode, Outcome, Phase, Severity
 from steelyard.config.schema.request import Request
+from steelyard.results.checkpoints import (
+    DROPPED,
+    Checkpoint,
+    CheckpointDamaged,
+    carry_checkpoint,
+    missing_input,
+    read_checkpoint,
+    verify_inputs,
+)
 from steelyard.results.documents import RunUnreadable, part, read_run_document
 from steelyard.results.files import NO_FAULTS, Faults, write_beside
-from steelyard.results.index import KNOWN_ATTEMPT_SCHEMAS, AttemptIndex
+from steelyard.results.index import AttemptIndex
+from steelyard.results.kept_artifacts import carry_artifacts, changed_artifact
 from steelyard.results.layout import RunFiles
-from steelyard.results.lines import DamageKind, LineFile
-from steelyard.results.lock import is_alive
 from steelyard.results.records import AttemptRecord
 from steelyard.results.records_io import MalformedRecord
+from steelyard.results.reuse_choice import PlanShape as PlanShape
+from steelyard.results.reuse_choice import SourceChoice as SourceChoice
+from steelyard.results.reuse_choice import SourceUnusable as SourceUnusable
+from steelyard.results.reuse_choice import choose_source as choose_source
 
 REUSABLE: Final = frozenset({Outcome.SCORED, Outcome.FAILED_ERROR, Outcome.TIMED_OUT})
 """Outcomes that say something about the agent, and so may be taken over."""
 
 LIMIT_ISSUES: Final = frozenset({IssueCode.AGENT_TIMED_OUT, IssueCode.ATTEMPT_BUDGET})
 """A limit fired: the result stands only under the same limits."""
-
-
-class SourceUnusable(BadInput):
-    """The run that reuse was told to take from is missing, incompatible or still running."""
-
-    def __init__(self, run_id: str, namespace_dir: Path, reason: str) -> None:
-        super().__init__(
-            f"the run {run_id!r} cannot be reused: {reason}",
-            remedy=f"name another run of {namespace_dir}, or leave the name out for the newest",
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class PlanShape:
-    """What a source must have in common with the run that takes from it."""
-
-    benchmark_id: str
-    k: int
-    strategy: str
-    early_stop: bool
-
-
-@dataclass(frozen=True, slots=True)
-class SourceChoice:
-    """Which run was taken, and which newer ones were not."""
-
-    taken: str | None
-    """None: nothing to take from; the run starts fresh."""
-    passed_over: tuple[tuple[str, str], ...]
-    """(run id, reason), newest first."""
-
-
-def choose_source(
-    namespace_dir: Path, wanted: PlanShape, named: str | None = None, *, exclude: str | None = None
-) -> SourceChoice:
-    """Choose the newest run that is compatible, readable and not running.
-
-    Args:
-        namespace_dir: the folder of the request's runs; it need not exist.
-        wanted: what must be the same.
-        named: the run that must be taken.
-        exclude: the new run itself, where its folder is made already.
-
-    Raises:
-        SourceUnusable: the named run is missing or cannot be taken.
-    """
-    if named is not None:
-        if named != Path(named).name or named in ("", ".", ".."):
-            raise SourceUnusable(named, namespace_dir, "it is not the id of a run")
-        root = namespace_dir / named
-        reason = (
-            _why_not(root, wanted) or _why_future(root)
-            if root.is_dir()
-            else f"there is no such run in {namespace_dir}"
-        )
-        if reason is not None:
-            raise SourceUnusable(named, namespace_dir, reason)
-        return SourceChoice(named, ())
-    passed_over: list[tuple[str, str]] = []
-    for root in _newest_first(namespace_dir):
-        if root.name == exclude:
-            continue
-        reason = _why_not(root, wanted) or _why_empty(root)
-        if reason is None:
-            return SourceChoice(root.name, tuple(passed_over))
-        passed_over.append((root.name, reason))
-    return SourceChoice(None, tuple(passed_over))
 
 
 class DecisionKind(StrEnum):
@@ -120,6 +62,25 @@ class Decision:
     """For REUSE what to keep, for RESCORE whose work to score; with `reused_from`."""
     warning: str | None = None
     """What was wrong with saved data that should have been there."""
+    checkpoint: Checkpoint | None = None
+    """For RESCORE, where the record alone does not hold what scoring takes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rescoring:
+    """What a present request can do with an agent's saved work."""
+
+    answer_suffices: bool = False
+    """Scoring needs the agent's answer and nothing else: a record holds all that it takes."""
+    from_checkpoint: bool = True
+    """False in evaluation mode `reuse`, where scoring needs an environment that is gone."""
+    resumes: bool = True
+    """False where an attempt whose scoring is pending or failed is to run whole again."""
+    is_thorough: bool = True
+    """Whether what lies beside a checkpoint is read and compared, or only looked for."""
+
+
+NO_RESCORING: Final = Rescoring(from_checkpoint=False)
 
 
 def fired_limits(request: Request | Mapping[str, Any]) -> dict[str, Any]:
@@ -181,9 +142,7 @@ class ReuseSource:
         generation: str,
         evaluation: str,
         retry_patterns: Sequence[str] | None = None,
-        *,
-        answer_suffices: bool = False,
-        resumes: bool = True,
+        rescoring: Rescoring = NO_RESCORING,
     ) -> Decision:
         """Say what becomes of an attempt, by the contract's table.
 
@@ -193,32 +152,30 @@ class ReuseSource:
             generation: the present generation identity.
             evaluation: the present evaluation identity.
             retry_patterns: ERRORs whose message or code matches one are executed again.
-            answer_suffices: whether scoring needs the agent's answer and nothing else, so that
-                a record holds all that scoring takes.
-            resumes: False where an attempt whose scoring failed is to run whole again.
+            rescoring: what scoring takes of saved work.
         """
         try:
             saved = self._index.record(task_id, attempt)
         except (MalformedRecord, OSError) as error:
             return _execute("its record cannot be used", f"{self._name(task_id, attempt)}: {error}")
         if saved is None:
-            return self._missing(task_id, attempt)
+            pending = self._pending(task_id, attempt, generation, rescoring)
+            return pending or self._missing(task_id, attempt)
         if saved.generation != generation:
             return _execute("what the agent was asked has changed")
         broken = self._broken_file(saved)
         lost = f"{self._name(task_id, attempt)}: {broken}"
-        fatal = [issue for issue in saved.issues if issue.severity is Severity.FATAL]
+        fatal = [issue for issue in saved.last_issues if issue.severity is Severity.FATAL]
         if fatal or saved.outcome is Outcome.FAILED_FATAL:
-            only_scoring = all(issue.phase is Phase.EVALUATE for issue in fatal)
-            if fatal and only_scoring and answer_suffices and resumes:
-                if broken is not None:
-                    return _execute("a file of it is gone", lost)
-                reason = "only its scoring failed, and its answer is kept"
-                return Decision(DecisionKind.RESCORE, reason, self._taken(saved))
+            if fatal and rescoring.resumes and all(i.phase is Phase.EVALUATE for i in fatal):
+                again = self._again(saved, "only its scoring failed", rescoring, broken)
+                if again is not None:
+                    return again
             return _execute(f"it ended FATAL{f': {fatal[0].code}' if fatal else ''}")
         if saved.outcome not in REUSABLE:
-            return _execute(f"it did not end by itself: {saved.outcome}")
-        matching = _matching_error(saved.issues, retry_patterns or ())
+            pending = self._pending(task_id, attempt, generation, rescoring)
+            return pending or _execute(f"it did not end by itself: {saved.outcome}")
+        matching = IssuePatterns.of(retry_patterns or ()).first_match(saved.last_issues)
         if matching is not None:
             return _execute(f"its ERROR matches a retry pattern: {matching.code}")
         if not self._has_same_limits and _met_a_limit(saved):
@@ -232,10 +189,68 @@ class ReuseSource:
             reason = "how it is scored has changed, and it ended before it could be scored"
             record = replace(self._taken(saved), evaluation=evaluation)
             return Decision(DecisionKind.REUSE, reason, record)
-        if answer_suffices:
-            reason = "how it is scored has changed, and its answer is kept"
+        again = self._again(saved, "how it is scored has changed", rescoring, broken)
+        return again or _execute(
+            "how it is scored has changed, and its scoring inputs were not kept"
+        )
+
+    def _again(
+        self, saved: AttemptRecord, why: str, rescoring: Rescoring, broken: str | None
+    ) -> Decision | None:
+        """Say how a recorded attempt is scored again; None where what it takes was not kept."""
+        name = self._name(saved.task_id, saved.attempt)
+        is_kept = rescoring.answer_suffices or saved.checkpoint is not None
+        if is_kept and broken is not None:
+            return _execute("a file of it is gone", f"{name}: {broken}")
+        if rescoring.answer_suffices:
+            reason = f"{why}, and its answer is kept"
             return Decision(DecisionKind.RESCORE, reason, self._taken(saved))
-        return _execute("how it is scored has changed, and its scoring inputs were not kept")
+        if saved.checkpoint is None or not rescoring.from_checkpoint:
+            return None
+        digest = str(saved.checkpoint.get("sha256"))
+        try:
+            found = read_checkpoint(self.root, saved.task_id, saved.attempt, sha256=digest)
+            if found is None:
+                raise CheckpointDamaged("its checkpoint is missing")
+            self._check_inputs(found, rescoring)
+        except CheckpointDamaged as error:
+            return _execute(f"{why}, and what its scoring takes is damaged", f"{name}: {error}")
+        if found.mode == DROPPED:
+            return None
+        reason = f"{why}, and all that scoring takes is kept"
+        return Decision(DecisionKind.RESCORE, reason, self._taken(saved), checkpoint=found)
+
+    def _pending(
+        self, task_id: str, attempt: int, generation: str, rescoring: Rescoring
+    ) -> Decision | None:
+        """Say what becomes of an attempt whose agent was done and whose score is not recorded."""
+        if not (rescoring.resumes and rescoring.from_checkpoint):
+            return None
+        try:
+            found = read_checkpoint(self.root, task_id, attempt)
+            if found is None or found.mode == DROPPED:
+                return None
+            if found.generation != generation:
+                return _execute("what the agent was asked has changed")
+            self._check_inputs(found, rescoring)
+        except CheckpointDamaged as error:
+            warning = f"{self._name(task_id, attempt)}: {error}"
+            return _execute("its checkpoint cannot be used", warning)
+        record = _pending_record(found)
+        if not self._has_same_limits and _met_a_limit(record):
+            return _execute("a limit ended it, and the limits have changed")
+        broken = self._broken_file(record)
+        if broken is not None:
+            return _execute("a file of it is gone", f"{self._name(task_id, attempt)}: {broken}")
+        reason = "its agent was done, and its scoring is pending"
+        return Decision(DecisionKind.RESCORE, reason, self._taken(record), checkpoint=found)
+
+    def _check_inputs(self, found: Checkpoint, rescoring: Rescoring) -> None:
+        missing = missing_input(self.root, found)
+        if missing is not None:
+            raise CheckpointDamaged(missing)
+        if rescoring.is_thorough:
+            verify_inputs(self.root, found)
 
     def answer_of(self, record: AttemptRecord) -> str | None:
         """The answer of a record, from its file where it is large.
@@ -249,15 +264,33 @@ class ReuseSource:
 
     def carry_files(
         self, record: AttemptRecord, target: Path, *, faults: Faults = NO_FAULTS
-    ) -> None:
+    ) -> AttemptRecord:
         """Copy what lies beside a record into the new run, at the same relative paths.
+
+        Returns:
+            The record, without its checkpoint where that is damaged: a changed score will then need
+            the agent.
 
         Raises:
             OSError: a file cannot be read.
+            ArtifactChanged: an artifact is not what was kept.
             StorageFailed: one cannot be written.
         """
         for relative in _files_of(record):
             write_beside(target, relative, (self.root / relative).read_bytes(), faults)
+        if record.artifacts:
+            carry_artifacts(self.root, record.artifacts, target, faults)
+        if record.checkpoint is None:
+            return record
+        try:
+            digest = str(record.checkpoint.get("sha256"))
+            found = read_checkpoint(self.root, record.task_id, record.attempt, sha256=digest)
+            if found is not None:
+                carry_checkpoint(self.root, found, target, faults)
+                return record
+        except CheckpointDamaged:
+            pass
+        return replace(record, checkpoint=None)
 
     def _missing(self, task_id: str, attempt: int) -> Decision:
         damage = self._index.damage
@@ -289,7 +322,7 @@ class ReuseSource:
             data = (self.root / str(trajectory["path"])).read_bytes()
             if hashlib.sha256(data).hexdigest() != trajectory["sha256"]:
                 return f"its file {trajectory['path']!r} has changed since it was written"
-        return None
+        return changed_artifact(self.root, saved.artifacts) if saved.artifacts else None
 
     def _taken(self, saved: AttemptRecord) -> AttemptRecord:
         origin = saved.reused_from or {}
@@ -303,96 +336,27 @@ class ReuseSource:
         )
 
 
-def _newest_first(namespace_dir: Path) -> list[Path]:
-    try:
-        folders = [path for path in namespace_dir.iterdir() if path.is_dir()]
-    except OSError:
-        return []
-    return sorted(folders, key=_age_key, reverse=True)
-
-
-def _age_key(root: Path) -> tuple[str, int, str]:
-    """Order by the recorded start; ids of one second by their number."""
-    try:
-        created = str(read_run_document(root).get("created_at", ""))
-    except BadInput:
-        # The folder's own time, so that a broken run is named among those passed over.
-        created = utc_text(datetime.fromtimestamp(root.stat().st_mtime, UTC))
-    base, _, number = root.name.partition("-")
-    return created, int(number) if number.isdecimal() else 1, base
-
-
-def _why_not(root: Path, wanted: PlanShape) -> str | None:
-    try:
-        document = read_run_document(root)
-    except RunUnreadable as error:
-        return error.reason
-    plan, benchmark = part(document, "plan"), part(document, "benchmark_info")
-    found = {
-        "benchmark": benchmark.get("id"),
-        "k": plan.get("k"),
-        "strategy": plan.get("strategy"),
-        "early_stop": plan.get("early_stop"),
-    }
-    needed = {
-        "benchmark": wanted.benchmark_id,
-        "k": wanted.k,
-        "strategy": wanted.strategy,
-        "early_stop": wanted.early_stop,
-    }
-    differences = [
-        f"its {name} is {found[name]!r}, not {needed[name]!r}"
-        for name in needed
-        if found[name] != needed[name]
-    ]
-    if differences:
-        return "; ".join(differences)
-    try:
-        return "it is running now" if is_alive(RunFiles(root).lock) else None
-    except OSError as error:
-        return f"its lock cannot be read: {error.strerror or error}"
-
-
-def _why_future(root: Path) -> str | None:
-    """Records of a newer version are not damage: running it all again would pay twice.
-
-    A run is written by one version, so its first record speaks for all.
-    """
-    scan = LineFile(RunFiles(root).attempts, known=KNOWN_ATTEMPT_SCHEMAS)
-    try:
-        next(iter(scan), None)
-    except OSError as error:
-        return f"its records cannot be read: {error.strerror or error}"
-    damage = scan.damage
-    return damage.detail if damage is not None and damage.kind is DamageKind.FUTURE else None
-
-
-def _why_empty(root: Path) -> str | None:
-    """A run that died before its first record would hide an older one that has some."""
-    path = RunFiles(root).attempts
-    try:
-        index = AttemptIndex(path)
-    except OSError as error:
-        return f"its records cannot be read: {error.strerror or error}"
-    if len(index):
-        return None
-    if index.damage is not None and index.damage.kind is DamageKind.FUTURE:
-        return index.damage.detail
-    return "it has no records" if index.damage is None else f"its records: {index.damage}"
-
-
-def _matching_error(issues: Sequence[Issue], patterns: Sequence[str]) -> Issue | None:
-    compiled = [re.compile(pattern) for pattern in patterns]
-    for issue in issues:
-        if issue.severity is Severity.ERROR and any(
-            regex.search(issue.message) or regex.search(issue.code.value) for regex in compiled
-        ):
-            return issue
-    return None
-
-
 def _met_a_limit(saved: AttemptRecord) -> bool:
-    return saved.outcome is Outcome.TIMED_OUT or any(i.code in LIMIT_ISSUES for i in saved.issues)
+    issues = saved.last_issues
+    return saved.outcome is Outcome.TIMED_OUT or any(i.code in LIMIT_ISSUES for i in issues)
+
+
+def _pending_record(found: Checkpoint) -> AttemptRecord:
+    """Give a checkpoint as the record of an attempt that was cut off before it was scored."""
+    return AttemptRecord(
+        task_id=found.task_id,
+        attempt=found.attempt,
+        outcome=Outcome.CANCELLED,
+        answer=found.answer,
+        issues=found.issues,
+        executions=found.execution,
+        usage=found.usage,
+        timing=found.timing,
+        trust=found.trust,
+        environment=found.environment,
+        artifacts=found.artifacts,
+        generation=found.generation,
+    )
 
 
 def _files_of(record: AttemptRecord) -> list[str]:

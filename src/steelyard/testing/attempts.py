@@ -50,6 +50,7 @@ class EventLog:
         self.phases: list[Phase] = []
         self.sessions: list[tuple[str, str]] = []
         """Token and `opened` or `closed`, in order."""
+        self.checkpoints: list[str] = []
         self.steps: list[Step] = []
         """Those that are recorded as they happen."""
 
@@ -60,6 +61,10 @@ class EventLog:
     def session(self, token: str, state: Literal["opened", "closed"], provider: str) -> None:
         """Keep what became of a session."""
         self.sessions.append((token, state))
+
+    def checkpoint(self, token: str, path: str) -> None:
+        """Keep a checkpoint."""
+        self.checkpoints.append(path)
 
     def step(self, token: str, step: Step) -> None:
         """Keep a step."""

@@ -37,6 +37,7 @@ CARRIES_BYTES = frozenset(
         WritePoint.SUMMARY_WRITTEN,
         WritePoint.ATTEMPT_FILE_WRITTEN,
         WritePoint.STEPS_APPENDED,
+        WritePoint.CHECKPOINT_WRITTEN,
     }
 )
 """The points at which `Side.DURING` means something."""

@@ -103,6 +103,23 @@ class PhaseMultipliers(Strict):
     """Factor on the scorer's limit."""
 
 
+class SavedArtifacts(Strict):
+    """Files of the agent's environment that are kept beside the record."""
+
+    paths: list[Text] = Field(default_factory=list)
+    """Files or folders, relative to the working folder, or absolute inside the environment."""
+    globs: list[Text] = Field(default_factory=list)
+    """Patterns of files of the working folder; `**` crosses folders."""
+    excludes: list[Text] = Field(default_factory=list)
+    """Patterns of what is left out; one without a slash holds at any depth."""
+    command: Annotated[list[Text], Field(min_length=1)] | None = None
+    """Run in the working folder before anything is taken; no shell."""
+    max_bytes: PositiveInt = 256 * 1024 * 1024
+    """The most that is taken of an attempt; what does not fit is left out, with a WARNING."""
+    max_files: PositiveInt = 10_000
+    """The most files that are taken of an attempt."""
+
+
 class ExecutionSettings(Strict):
     """How the attempts of one request are executed."""
 
@@ -126,8 +143,8 @@ class ExecutionSettings(Strict):
     """Analyzers that read the run at its end: ids, or `{id, parameters}`; true for `failures`."""
     recipes: list[Text] = Field(default_factory=list)
     """Named adaptations that fit benchmark, harness and environment together."""
-    save_artifacts: list[Text] = Field(default_factory=list)
-    """Paths of the environment to keep with each attempt."""
+    save_artifacts: list[Text | SavedArtifacts] = Field(default_factory=list)
+    """Files of the environment to keep with each attempt: paths, patterns, or both with bounds."""
     limit: PositiveInt | None = None
     """Only the first so many tasks."""
     sample_ids: list[str] | None = None

@@ -1,0 +1,148 @@
+"""When an attempt's checkpoint is written: before scoring does what takes long or may fail.
+
+An answer that is scored in this process within a moment needs none: its record is as near. So it
+is begun at once where scoring takes files, steps or a judge; else when scoring opens a session,
+or has not ended after `PATIENCE_S`. It is written in a thread, once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from steelyard.components.artifacts import EvaluationMode
+from steelyard.components.values import WEAKEST_FIRST
+from steelyard.results.checkpoints import Checkpoint, checkpoint_bytes, write_checkpoint
+from steelyard.results.files import Faults, StorageFailed
+from steelyard.results.records import Timing
+
+if TYPE_CHECKING:
+    from steelyard.engine.services import Storage
+    from steelyard.engine.work import Work
+
+log = logging.getLogger(__name__)
+
+PATIENCE_S: Final = 0.05
+"""How long scoring may take before its inputs are put on the disk."""
+
+
+class Checkpointing:
+    """Writes the checkpoint of one execution, once, when it is first needed."""
+
+    def __init__(self, work: Work) -> None:
+        self._work = work
+        self._writing: asyncio.Future[dict[str, Any]] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self.reference: Mapping[str, Any] | None = None
+        """`{path, sha256}` of what is on the disk, for the record."""
+
+    @property
+    def _is_possible(self) -> bool:
+        work = self._work
+        return (
+            work.spec.place is not None
+            and work.spec.saved is None
+            and work.input.mode is not EvaluationMode.REUSE
+            and work.inputs_are_whole
+        )
+
+    async def before_scoring(self) -> None:
+        """Write it now where scoring cannot be immediate; else set the timer."""
+        if not self._is_possible:
+            return
+        work = self._work
+        if work.input.carries_files or work.input.scores_steps or work.services.asks_judges:
+            await self.written()
+        else:
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_later(PATIENCE_S, self._begin)
+
+    async def written(self) -> None:
+        """Wait until it is on the disk; where it cannot be, scoring goes on without."""
+        if not self._is_possible:
+            return
+        self._begin()
+        if self._writing is not None:
+            await asyncio.wait((self._writing,))
+
+    async def ended(self) -> None:
+        """Scoring has ended: what is being written is waited for, nothing more is begun."""
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._writing is not None:
+            await asyncio.wait((self._writing,))
+
+    def _begin(self) -> None:
+        work = self._work
+        place = work.spec.place
+        if self._writing is not None or place is None:
+            return
+        storage = work.services.storage
+        loop = asyncio.get_running_loop()
+        self._writing = loop.run_in_executor(
+            None, _write, Path(place.root), _checkpoint(work, place.generation), storage
+        )
+        self._writing.add_done_callback(self._note)
+
+    def _note(self, writing: asyncio.Future[dict[str, Any]]) -> None:
+        if writing.cancelled():
+            return
+        error = writing.exception()
+        if error is None:
+            self.reference = writing.result()
+            self._work.observer.checkpoint(self._work.spec.token, str(self.reference["path"]))
+        else:
+            log.warning("no checkpoint of %s: %s", self._work.spec.token, error)
+
+
+def _checkpoint(work: Work, generation: str | None) -> Checkpoint:
+    spec = work.spec
+    usage, _ = work.consumed()
+    return Checkpoint(
+        task_id=spec.task.id,
+        attempt=spec.attempt,
+        execution=spec.execution,
+        token=spec.token,
+        generation=generation,
+        mode=work.input.mode.value,
+        answer=work.answer,
+        steps=tuple(work.steps),
+        issues=tuple(work.issues),
+        usage=usage,
+        timing=Timing(
+            setup_s=work.setup_s,
+            agent_s=work.agent_s,
+            waited_s=work.waited_s,
+            collect_s=work.collect_s,
+        ),
+        trust=min(work.trusts, key=WEAKEST_FIRST.index, default=None),
+        environment=work.description,
+        artifacts=tuple(work.artifacts),
+        inputs=tuple(work.kept),
+    )
+
+
+def _write(root: Path, checkpoint: Checkpoint, storage: Storage) -> dict[str, Any]:
+    """Write it, flagged where a secret stands in it. Blocking.
+
+    Raises:
+        StorageFailed: it could not be written.
+    """
+    data = checkpoint_bytes(checkpoint)
+    has_secret = storage.has_secret
+    if any(one.digest.has_secret for one in checkpoint.inputs) or (
+        has_secret is not None and has_secret(data)
+    ):
+        checkpoint = replace(checkpoint, flagged=True)
+        data = checkpoint_bytes(checkpoint)
+    faults: Faults = storage.faults
+    try:
+        path = write_checkpoint(root, checkpoint, faults)
+    except ValueError as error:  # a path that no system can hold
+        raise StorageFailed(root, OSError(str(error))) from error
+    return {"path": path, "sha256": hashlib.sha256(data).hexdigest()}

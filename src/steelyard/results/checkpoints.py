@@ -1,0 +1,344 @@
+"""The checkpoint of an attempt: all that scoring needs, on the disk before scoring begins.
+
+Written once an agent's phase is over, atomically; it proves itself by a digest of its content, and
+its inputs by theirs. One that is damaged is never used: the attempt is executed again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+import orjson
+
+from steelyard.components.issues import Issue
+from steelyard.components.steps import Step
+from steelyard.components.values import NO_USAGE, Trust, Usage
+from steelyard.results.artifacts import (
+    TreeDamaged,
+    TreeDigest,
+    collecting,
+    copy_tree_verified,
+    digest_tree,
+    remove_kept,
+)
+from steelyard.results.files import (
+    NO_FAULTS,
+    Faults,
+    WritePoint,
+    make_folders,
+    replace_atomically,
+)
+from steelyard.results.layout import attempt_folder
+from steelyard.results.lines import json_bytes
+from steelyard.results.records import Timing
+
+CHECKPOINT_SCHEMA: Final = "checkpoint/1"
+NAME: Final = "checkpoint.json"
+MAX_CHECKPOINT_BYTES: Final = 256 * 1024 * 1024
+MAX_KEPT_BYTES: Final = 1024 * 1024 * 1024
+"""Inputs above this go once the attempt is scored: a changed score then needs the agent."""
+
+
+DROPPED: Final = "dropped"
+"""The mode of a checkpoint whose inputs were removed: nothing can be scored from it."""
+
+
+class CheckpointDamaged(Exception):
+    """A checkpoint, or one of its inputs, is not what was written; says which and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScoringInput:
+    """A file or folder that scoring needs, kept in the attempt's folder."""
+
+    path: str
+    """Where it lay in the agent's working folder."""
+    kept: str
+    """Where it lies, relative to the run directory."""
+    digest: TreeDigest
+
+    def as_json(self) -> dict[str, Any]:
+        """Give the serialisable form."""
+        data: dict[str, Any] = {
+            "path": self.path,
+            "kept": self.kept,
+            "sha256": self.digest.sha256,
+            "files": self.digest.files,
+            "bytes": self.digest.bytes,
+        }
+        if self.digest.has_secret:
+            data["flagged"] = True
+        return data
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """An attempt whose agent is done and whose score is pending."""
+
+    task_id: str
+    attempt: int
+    execution: int
+    token: str
+    generation: str | None
+    mode: str
+    answer: str | None
+    steps: tuple[Step, ...] = ()
+    issues: tuple[Issue, ...] = ()
+    usage: Usage = NO_USAGE
+    timing: Timing = Timing()
+    trust: Trust | None = None
+    environment: Mapping[str, Any] | None = None
+    artifacts: tuple[Mapping[str, Any], ...] = ()
+    inputs: tuple[ScoringInput, ...] = ()
+    flagged: bool = False
+    """True where a secret stands in it: nothing is rewritten, and it is not for others."""
+
+    def as_json(self) -> dict[str, Any]:
+        """Give the serialisable form, all but the digest."""
+        timing = self.timing
+        return {
+            "schema": CHECKPOINT_SCHEMA,
+            "task_id": self.task_id,
+            "attempt": self.attempt,
+            "execution": self.execution,
+            "token": self.token,
+            "generation": self.generation,
+            "mode": self.mode,
+            "answer": self.answer,
+            "steps": [step.as_json() for step in self.steps],
+            "issues": [issue.as_json() for issue in self.issues],
+            "usage": self.usage.as_json(),
+            "timing": {name: getattr(timing, name) for name in Timing.__dataclass_fields__},
+            "trust": None if self.trust is None else self.trust.value,
+            "environment": None if self.environment is None else dict(self.environment),
+            "artifacts": [dict(artifact) for artifact in self.artifacts],
+            "inputs": [one.as_json() for one in self.inputs],
+            "flagged": self.flagged,
+        }
+
+
+def checkpoint_path(task_id: str, attempt: int) -> str:
+    """Where an attempt's checkpoint lies, relative to the run directory."""
+    return f"{attempt_folder(task_id, attempt)}/{NAME}"
+
+
+def write_checkpoint(root: Path, checkpoint: Checkpoint, faults: Faults = NO_FAULTS) -> str:
+    """Write a checkpoint; durable when this returns. Blocking.
+
+    Returns:
+        Its path, relative to the run directory.
+
+    Raises:
+        StorageFailed: it could not be written; one that stood there before still stands.
+    """
+    relative = checkpoint_path(checkpoint.task_id, checkpoint.attempt)
+    _put(root, relative, checkpoint_bytes(checkpoint), faults)
+    return relative
+
+
+def _put(root: Path, relative: str, data: bytes, faults: Faults) -> None:
+    path = root / relative
+    make_folders(path.parent, faults)
+    replace_atomically(
+        path,
+        data,
+        WritePoint.CHECKPOINT_WRITTEN,
+        WritePoint.CHECKPOINT_RENAMED,
+        faults,
+        synced=WritePoint.CHECKPOINT_SYNCED,
+    )
+
+
+def checkpoint_bytes(checkpoint: Checkpoint) -> bytes:
+    """Serialise a checkpoint with the digest of its content.
+
+    What JSON cannot hold (lone surrogates) is replaced, as in a record.
+    """
+    body = orjson.loads(json_bytes(checkpoint.as_json()))
+    return orjson.dumps({**body, "sha256": _digest(body)}) + b"\n"
+
+
+def read_checkpoint(
+    root: Path, task_id: str, attempt: int, *, sha256: str | None = None
+) -> Checkpoint | None:
+    """Read the checkpoint of an attempt; None where there is none. Its inputs are not looked at.
+
+    Args:
+        root: the run directory.
+        task_id: the task.
+        attempt: counted from 1.
+        sha256: that of the file, where a record names it.
+
+    Raises:
+        CheckpointDamaged: there is one that cannot be used.
+    """
+    relative = checkpoint_path(task_id, attempt)
+    path = root / relative
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise CheckpointDamaged(f"{relative}: {error.strerror or error}") from error
+    try:
+        with os.fdopen(fd, "rb") as file:
+            data = file.read(MAX_CHECKPOINT_BYTES + 1)
+    except OSError as error:
+        raise CheckpointDamaged(f"{relative}: {error.strerror or error}") from error
+    if not path.resolve().is_relative_to(root.resolve()):
+        raise CheckpointDamaged(f"{relative}: leads out of the run directory")
+    if sha256 is not None and hashlib.sha256(data).hexdigest() != sha256:
+        raise CheckpointDamaged(f"{relative}: it is not the one that its record names")
+    try:
+        found = checkpoint_from_bytes(data)
+    except CheckpointDamaged as error:
+        raise CheckpointDamaged(f"{relative}: {error}") from error
+    if (found.task_id, found.attempt) != (task_id, attempt):
+        raise CheckpointDamaged(f"{relative}: it is of another attempt")
+    return found
+
+
+def has_checkpoint(root: Path) -> bool:
+    """True where a run holds any checkpoint; stops at the first."""
+    return next(root.glob(f"tasks/*/attempt-*/{NAME}"), None) is not None
+
+
+def checkpoint_from_bytes(data: bytes) -> Checkpoint:
+    """Read a checkpoint.
+
+    Raises:
+        CheckpointDamaged: it is torn, changed, or of another version.
+    """
+    try:
+        document = orjson.loads(data)
+        if not isinstance(document, dict):
+            raise CheckpointDamaged("it is no object")
+        schema = document.get("schema")
+        if schema != CHECKPOINT_SCHEMA:
+            raise CheckpointDamaged(f"its schema is {schema!r}, not {CHECKPOINT_SCHEMA!r}")
+        digest = document.pop("sha256", None)
+        if digest != _digest(document):
+            raise CheckpointDamaged("its content is not what was written")
+        return _from_json(document)
+    except orjson.JSONDecodeError as error:
+        raise CheckpointDamaged(f"it is not whole: {error}") from error
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise CheckpointDamaged(f"it is malformed: {error}") from error
+
+
+def _digest(body: Mapping[str, Any]) -> str:
+    return hashlib.sha256(orjson.dumps(body, option=orjson.OPT_SORT_KEYS)).hexdigest()
+
+
+def _from_json(data: Mapping[str, Any]) -> Checkpoint:
+    return Checkpoint(
+        task_id=data["task_id"],
+        attempt=data["attempt"],
+        execution=data["execution"],
+        token=data["token"],
+        generation=data["generation"],
+        mode=data["mode"],
+        answer=data["answer"],
+        steps=tuple(map(Step.from_json, data["steps"])),
+        issues=tuple(map(Issue.from_json, data["issues"])),
+        usage=Usage.from_json(data["usage"]),
+        timing=Timing(**data["timing"]),
+        trust=None if data["trust"] is None else Trust(data["trust"]),
+        environment=data["environment"],
+        artifacts=tuple(data["artifacts"]),
+        inputs=tuple(
+            ScoringInput(
+                one["path"],
+                one["kept"],
+                TreeDigest(one["sha256"], one["files"], one["bytes"], one.get("flagged", False)),
+            )
+            for one in data["inputs"]
+        ),
+        flagged=data["flagged"],
+    )
+
+
+def missing_input(root: Path, checkpoint: Checkpoint) -> str | None:
+    """Say which input is not there; None where all are. Their content is not looked at."""
+    for one in checkpoint.inputs:
+        try:
+            if not os.path.lexists(_inside(root, one.kept)):
+                return f"{one.kept} is missing"
+        except CheckpointDamaged as error:
+            return str(error)
+    return None
+
+
+def verify_inputs(root: Path, checkpoint: Checkpoint) -> None:
+    """Read every input and compare. Blocking.
+
+    Raises:
+        CheckpointDamaged: one is not what was kept.
+    """
+    for one in checkpoint.inputs:
+        try:
+            found = digest_tree(_inside(root, one.kept))
+        except TreeDamaged as error:
+            raise CheckpointDamaged(str(error)) from error
+        if (found.sha256, found.files) != (one.digest.sha256, one.digest.files):
+            raise CheckpointDamaged(f"{one.kept}: its content is not what was kept")
+
+
+def carry_checkpoint(
+    source: Path, checkpoint: Checkpoint, target: Path, faults: Faults = NO_FAULTS
+) -> dict[str, Any]:
+    """Copy a checkpoint and its inputs into another run, each verified as it is read. Blocking.
+
+    Returns:
+        `{path, sha256}` of the copy.
+
+    Raises:
+        CheckpointDamaged: an input is not what was kept; the other run then has none of it.
+        StorageFailed: the other run cannot be written.
+    """
+    done: list[Path] = []
+    try:
+        for one in checkpoint.inputs:
+            path, copied = _inside(source, one.kept), _inside(target, one.kept)
+            remove_kept(copied)
+            with collecting(copied.parent, WritePoint.INPUTS_COLLECTED, faults):
+                copy_tree_verified(path, copied, one.digest)
+            done.append(copied)
+    except TreeDamaged as error:
+        for path in done:
+            remove_kept(path)
+        raise CheckpointDamaged(str(error)) from error
+    relative = checkpoint_path(checkpoint.task_id, checkpoint.attempt)
+    try:
+        data = (source / relative).read_bytes()
+        if checkpoint_from_bytes(data) != checkpoint:
+            raise CheckpointDamaged(f"{relative}: it has changed while it was taken")
+    except OSError as error:
+        raise CheckpointDamaged(f"{relative}: {error.strerror or error}") from error
+    _put(target, relative, data, faults)
+    return {"path": relative, "sha256": hashlib.sha256(data).hexdigest()}
+
+
+def drop_inputs(root: Path, checkpoint: Checkpoint, faults: Faults = NO_FAULTS) -> None:
+    """Remove inputs that are too large to be kept; the checkpoint then says it has none. Blocking.
+
+    Raises:
+        StorageFailed: the checkpoint cannot be written.
+    """
+    write_checkpoint(root, replace(checkpoint, inputs=(), mode=DROPPED), faults)
+    for one in checkpoint.inputs:
+        remove_kept(_inside(root, one.kept))
+
+
+def _inside(root: Path, relative: str) -> Path:
+    path = Path(relative)
+    if path.is_absolute() or ".." in path.parts or "\0" in relative:
+        raise CheckpointDamaged(f"{relative!r} leads out of the run directory")
+    if not (root / path.parent).resolve().is_relative_to(root.resolve()):
+        raise CheckpointDamaged(f"{relative!r} leads out of the run directory")
+    return root / path
