@@ -129,10 +129,12 @@ def test_reports_are_written_by_run_launch_and_summary(steelyard: Run, project: 
 
 
 def test_a_report_that_cannot_be_written_does_not_hide_the_result(steelyard: Run) -> None:
-    ran = steelyard("run", DOUBTFUL, "oracle", "none", "--markdown", "/dev/full")
-    assert ran.status == 1
-    assert "completed in" in ran.out
+    ran = steelyard("run", DOUBTFUL, "oracle", "none", "--markdown", "/dev/full", "--json")
+    assert (ran.status, ran.json["outcome"]) == (1, "completed")
     assert "No space left" in ran.err
+    (request,) = ran.json["requests"]
+    again = steelyard("summary", request["run_dir"], "--junit", "/dev/full", "--json")
+    assert (again.status, again.json["outcome"]) == (1, "completed")
 
 
 # -- calibration -------------------------------------------------------------------------------
@@ -144,9 +146,7 @@ def test_a_calibration_names_the_doubtful_tasks(steelyard: Run, project: Path) -
     assert "tasks that their own reference fails: 1: wrong (passed 0)" in ran.out
     assert "tasks that doing nothing passes: 1: free (passed 1)" in ran.out
     assert "they count in the scores; --calibrated-score leaves them out" in ran.out
-    assert sorted(path.name for path in (project / "results/g").iterdir()) == [
-        "none_doubtful_nop", "none_doubtful_nop-nop", "none_doubtful_nop-oracle"
-    ] or len(list((project / "results/g").iterdir())) == 3  # fmt: skip
+    assert len(list((project / "results/g").iterdir())) == 3
     metrics = _metrics(project, "g/*_nop")
     assert metrics["calibration"]["left_out"] == []
     assert metrics["scores"][0]["estimate"]["tasks"] == 4

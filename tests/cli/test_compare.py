@@ -175,7 +175,29 @@ def test_strangers_ids_paint_no_terminal(steelyard: Run, project: Path) -> None:
 def test_a_report_that_cannot_be_written_is_said(
     steelyard: Run, roots: list[str], project: Path
 ) -> None:
-    ran = steelyard("compare", *roots, "--markdown", "/dev/full")
+    ran = steelyard("compare", *roots, "--markdown", "/dev/full", "--json", "--gate", "accuracy=1")
     assert ran.status == 1
     assert "No space left" in ran.err
-    assert "difference" in ran.out
+    assert ran.json["schema"] == "compare/1"  # still one document
+
+
+def test_a_run_may_be_named_by_its_id(steelyard: Run, project: Path) -> None:
+    figures = {"x": [YES], "y": [NO]}
+    a_side(Path("results"), "first", figures)
+    a_side(Path("results/group"), "second", figures)
+    ran = steelyard("compare", "first", "second", "--json")
+    assert ran.json["base"]["run"] == "results/toy/first"
+    assert ran.json["comparisons"][0]["run"] == "results/group/toy/second"
+    a_side(Path("results/group"), "first", figures)
+    twice = steelyard("compare", "first", "second")
+    assert (twice.status, "2 requests have a run 'first'" in twice.err) == (2, True)
+    assert "there is no run here" in steelyard("compare", "third", "second").err
+    (project / "steelyard.yaml").write_text("runtime: {results_dir: results/group}\n")
+    assert steelyard("compare", "first", "results/toy/first").status == 0
+
+
+def test_gates_of_several_comparisons_name_their_run(steelyard: Run, project: Path) -> None:
+    ran = steelyard("compare", *several(project), "--gate", "accuracy=0.5")
+    assert ran.status == 3
+    assert "--gate accuracy=0.5 better  NOT MET" in ran.out
+    assert "--gate accuracy=0.5 broken  met" in ran.out

@@ -371,6 +371,13 @@ def test_a_value_that_is_no_number_is_left_out_with_a_warning(tmp_path: Path) ->
     assert not found.is_official
 
 
+def test_a_run_that_lost_its_metrics_is_refused(tmp_path: Path) -> None:
+    first = a_side(tmp_path, "a", numbered([YES]))
+    lost = {**a_document(), "benchmark_info": []}
+    second = a_side(tmp_path, "b", numbered([YES]), document=lost)
+    assert "names no metrics" in refused(first, second)
+
+
 def test_a_run_without_any_record_is_refused(tmp_path: Path) -> None:
     first = a_side(tmp_path, "a", numbered([YES]))
     empty = a_side(tmp_path, "b", {}, tasks=3)

@@ -224,13 +224,9 @@ def ending_lines(ending: Ending) -> list[str]:
     return lines + [f"warning: {printable.one_line(note)}" for note in ending.notes]
 
 
-def write_files(ending: Ending, asked: Asked, redact: Callable[[str], str]) -> None:
-    """Write the reports that were asked for.
-
-    Raises:
-        ReportNotWritten: one could not be written.
-    """
-    from steelyard.cli.report_files import write_reports
+def write_files(ending: Ending, asked: Asked, redact: Callable[[str], str]) -> int:
+    """Write the reports that were asked for, and give the exit status."""
+    from steelyard.cli.report_files import status_with, write_reports
     from steelyard.results.junit import launch_junit
     from steelyard.results.launch_markdown import RunLine, launch_markdown
 
@@ -240,9 +236,10 @@ def write_files(ending: Ending, asked: Asked, redact: Callable[[str], str]) -> N
         RunLine(r.name, r.outcome.value, None if r.reason is None else redact(r.reason), r.metrics)
         for r in own
     ]
-    write_reports(
+    problems = write_reports(
         asked.junit_file,
         lambda: map(redact, launch_junit(runs, ending.gates)),
         asked.markdown_file,
         lambda: redact(launch_markdown(lines, ending.gates)),
     )
+    return status_with(ending.result.exit_status, problems)

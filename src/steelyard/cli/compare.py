@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -57,7 +58,7 @@ def compare(
     compared with RUN_A, and their p-values adjusted by Holm's rule.
     """
     from steelyard.cli.output import note, print_json, say, table_lines
-    from steelyard.cli.report_files import check_writable, write_reports
+    from steelyard.cli.report_files import check_writable, status_with, write_reports
     from steelyard.cli.run_argument import run_root
     from steelyard.results.comparison import compare_runs
     from steelyard.results.comparison_json import comparison_json
@@ -85,13 +86,14 @@ def compare(
     if not as_json:
         for warning in warnings:
             note(f"warning: {warning}")
-    write_reports(
+    problems = write_reports(
         junit_file,
         lambda: comparison_junit(found, judged),
         markdown_file,
         lambda: markdown_text(laid, warnings),
     )
-    return 0 if all(result.is_met for result in judged) else GATE_NOT_MET
+    status = 0 if all(result.is_met for result in judged) else GATE_NOT_MET
+    return status_with(status, problems)
 
 
 def _check_confident(confident: bool, gates: tuple[str, ...]) -> None:
@@ -121,5 +123,6 @@ def _judged(found: list[Compared], texts: tuple[str, ...], **how: Any) -> list[G
                     each.first, each.second, gate.metric, common_only=how["common_only"]
                 )
             )
-            judged.append(judge_difference(gate, compared))
+            named = gate if len(found) == 1 else replace(gate, request=each.second.run_id)
+            judged.append(judge_difference(named, compared))
     return judged

@@ -60,8 +60,7 @@ def execute(resolution: Resolution, *, as_json: bool, asked: Asked = NOTHING) ->
         print_json(prepared.redactor.tree(result_json(ending, prepared.plan)))
     elif mode != "none":
         _print_result(ending, prepared.plan, news, prepared.redactor.text)
-    write_files(ending, asked, prepared.redactor.text)
-    return ending.result.exit_status
+    return write_files(ending, asked, prepared.redactor.text)
 
 
 def result_json(ending: Ending, plan: Plan) -> dict[str, Any]:

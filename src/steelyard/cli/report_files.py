@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Final
 
-from steelyard.config.errors import BadInput, Fault, Problem, Where
+from steelyard.config.errors import BadInput, Problem, Where
 
-
-class ReportNotWritten(Fault):
-    """A report that was asked for could not be written; the results are in the run directory."""
-
-    def __init__(self, path: Path, cause: OSError) -> None:
-        super().__init__(
-            f"{path}: {cause.strerror or cause}",
-            remedy="free space or choose another file; `steelyard summary RUN` writes it again",
-        )
+NOT_WRITTEN: Final = 1
+"""The exit status where a report that was asked for could not be written, and nothing else."""
 
 
 def check_writable(files: Mapping[str, Path | None]) -> None:
@@ -62,22 +56,36 @@ def write_reports(
     junit: Callable[[], Iterable[str]],
     markdown_file: Path | None,
     markdown: Callable[[], str],
-) -> None:
-    """Write the reports that were asked for.
+) -> list[Problem]:
+    """Write the reports that were asked for, and say which could not be written.
 
-    Raises:
-        ReportNotWritten: one could not be written.
+    Nothing is raised: results stand on standard output by then, as the one document there.
     """
+    found = []
     if junit_file is not None:
-        _write(junit_file, junit())
+        found.append(_write(junit_file, junit()))
     if markdown_file is not None:
-        _write(markdown_file, [markdown()])
+        found.append(_write(markdown_file, [markdown()]))
+    return [problem for problem in found if problem is not None]
 
 
-def _write(path: Path, parts: Iterable[str]) -> None:
+def _write(path: Path, parts: Iterable[str]) -> Problem | None:
     try:
         with path.open("w", encoding="utf-8", errors="replace", newline="\n") as file:
             for part in parts:
                 file.write(part)
     except OSError as error:
-        raise ReportNotWritten(path, error) from error
+        return Problem(
+            f"{path}: {error.strerror or error}",
+            remedy="free space or choose another file; `steelyard summary RUN` writes it again",
+        )
+    return None
+
+
+def status_with(status: int, problems: Sequence[Problem]) -> int:
+    """Say on standard error what was not written, and give the exit status with it."""
+    from steelyard.cli.output import print_warnings
+    from steelyard.results.gates import GATE_NOT_MET
+
+    print_warnings(problems)
+    return NOT_WRITTEN if problems and status in (0, GATE_NOT_MET) else status

@@ -21,7 +21,7 @@ def summary(run: Path, junit_file: Path | None, markdown_file: Path | None, as_j
     A run that is going on is shown as it stands; its files are left to its owner.
     """
     from steelyard.cli.output import print_json, print_warnings, say
-    from steelyard.cli.report_files import check_writable, write_reports
+    from steelyard.cli.report_files import check_writable, status_with, write_reports
     from steelyard.cli.run_argument import run_root
     from steelyard.results.files import StorageFailed
     from steelyard.results.junit import launch_junit
@@ -47,13 +47,14 @@ def summary(run: Path, junit_file: Path | None, markdown_file: Path | None, as_j
         say(summary_text(metrics).rstrip("\n"))
     name = str(metrics["request"] or metrics["run_id"])
     line = RunLine(name, metrics["outcome"] or "not ended", metrics["reason"], metrics)
-    write_reports(
+    problems = write_reports(
         junit_file,
         lambda: launch_junit([(name, run)]),
         markdown_file,
         lambda: launch_markdown([line]),
     )
+    status = status_with(0, problems)
     if not_written is None:
-        return 0
+        return status
     print_warnings(not_written.problems)
     return not_written.exit_status

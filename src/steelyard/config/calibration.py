@@ -86,7 +86,12 @@ def _request(first: Request, name: str, harness: str) -> Request:
         environment=first.environment,
         model=ModelSettings(id=NO_MODEL),
         execution=first.execution.model_copy(
-            update={"attempts": AttemptsSettings(k=1), "save_artifacts": [], "analysis": False}
+            update={
+                "attempts": AttemptsSettings(k=1),
+                "save_artifacts": [],
+                "analysis": False,
+                "keep_environment": False,
+            }
         ),
         runtime=RequestRuntime(reuse=first.runtime.reuse),
         output=Output(run_name=first.output.run_name),

@@ -70,6 +70,12 @@ def question(first: RunTable, second: RunTable, metric: str | None = None) -> Qu
         UnknownMetric: a run has no such metric.
         NotComparable: the runs' metrics or plans are of different kinds.
     """
+    for table in (first, second):
+        if not table.metric_names:
+            raise NotComparable(
+                f"{table.root}: its run.json names no metrics",
+                remedy="compare runs that say what they measured",
+            )
     if metric is None:
         if first.primary != second.primary:
             raise NotComparable(

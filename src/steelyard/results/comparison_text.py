@@ -65,7 +65,11 @@ def sections(
                 "gates",
                 ("gate", "", "what was found"),
                 tuple(
-                    (Name(g.gate.option), "met" if g.is_met else "NOT MET", Name(g.said))
+                    (
+                        Name(f"{g.gate.option} {g.gate.request}".strip()),
+                        "met" if g.is_met else "NOT MET",
+                        Name(g.said),
+                    )
                     for g in gates
                 ),
             )

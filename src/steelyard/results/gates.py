@@ -30,7 +30,7 @@ class Gate:
     option: str
     """As it was given, for people."""
     request: str
-    """The request's name; empty in a comparison."""
+    """The request's name; of several comparisons the run's id, of one nothing."""
     metric: str | None
     """None where the run must be official."""
     limit: float = 0.0
