@@ -15,7 +15,7 @@ from steelyard.engine.spec import ExecutionResult
 FAILED = ExecutionResult(
     Outcome.FAILED_FATAL, issues=(Issue.of(IssueCode.ENVIRONMENT_LOST, Phase.RUN, "lost"),)
 )
-TASKS, RETRIES = 600, 3
+TASKS, RETRIES = 1_500, 3
 
 
 class Played:
@@ -88,10 +88,3 @@ def test_it_holds_as_well_where_attempts_of_a_task_may_not_overlap() -> None:
     played = Played(slots=16, retried=0.3, seed=1, overlap=False, k=3)
     assert played.ended == TASKS
     assert played.of_ideal >= 0.95
-
-
-def test_the_measure_sees_waits_that_are_spent_in_the_slot() -> None:
-    """Were the longest backoff waited in the slot, a launch would not keep it."""
-    played = Played(slots=16, retried=0.3, seed=0)
-    held_s = sum(4.0 for _ in range(played.retries))
-    assert played.work_s / (played.work_s + held_s) < played.of_ideal
