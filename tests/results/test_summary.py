@@ -16,7 +16,7 @@ from steelyard.config.errors import SteelyardError
 from steelyard.results.layout import RunFiles
 from steelyard.results.records import Timing
 from steelyard.results.summary import rebuild, summarise, write_summary
-from steelyard.results.summary_text import chief_rows, score_rows
+from steelyard.results.summary_text import chief_rows, score_rows, summary_text
 from tests.results.workload import DOCUMENT, FixedClock, a_record, an_issue
 from tests.results.written import write_run
 
@@ -45,6 +45,18 @@ def test_a_run_gives_the_golden_file(name: str, tmp_path: Path) -> None:
     root = a_mixed_run(tmp_path)
     write_summary(root)
     assert (root / name).read_text() == (GOLDEN / name).read_text()
+
+
+def test_a_cost_of_which_nothing_is_known_is_unknown(tmp_path: Path) -> None:
+    unknown = [a_record("a", n, usage=Usage(1, 1, requests=1, cost_usd=None)) for n in (1, 2)]
+    text = summary_text(summarise(write_run(tmp_path, unknown).root))
+    assert "; cost unknown.\n" in text
+
+
+def test_sums_of_money_have_no_noise(tmp_path: Path) -> None:
+    records = [a_record("a", n, usage=Usage(cost_usd=0.1)) for n in (1, 2, 3)]
+    usage = summarise(write_run(tmp_path, records, k=3).root)["usage"]
+    assert (usage["cost_usd"], usage["known_cost_usd"]) == (0.3, 0.3)
 
 
 def test_rebuilding_gives_the_same_bytes_wherever_the_run_lies(tmp_path: Path) -> None:

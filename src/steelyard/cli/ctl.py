@@ -11,6 +11,7 @@ from typing import Any, Final
 import click
 
 from steelyard.cli.options import output_options
+from steelyard.results.consumption import dollars
 from steelyard.results.figures import usd
 
 _MAX_DEPTH: Final = 4
@@ -212,7 +213,7 @@ _FAILED: Final = ("failed_fatal", "failed_error", "timed_out")
 
 def _row(request: dict[str, Any]) -> tuple[object, ...]:
     planned = "?" if request["planned"] is None else request["planned"]
-    cost = "unknown" if request["cost_usd"] is None else f"${usd(request['cost_usd'])}"
+    cost = dollars(request["cost_usd"])
     spent = budget_text(request["budget"])
     return (
         request["name"],

@@ -265,7 +265,7 @@ def _in_flight(reader: RunReader) -> Iterator[str]:
         usage = reader.spent_in_flight(flight)
         spent = "cost so far unknown"
         if usage is not None:
-            cost = dollars(usage.cost_usd)
-            spent = f"{usage.requests} model calls, cost so far {cost}"
+            cost = "cost unknown" if usage.cost_usd is None else dollars(usage.cost_usd)
+            spent = f"{usage.requests} model calls, {cost} so far"
         name = printable.one_line(flight.task_id)
         yield f"in flight when the run ended: {name} attempt {flight.attempt} ({spent})"

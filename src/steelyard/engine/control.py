@@ -18,6 +18,7 @@ from steelyard.engine.admission import Admission
 from steelyard.engine.budget import BudgetStanding
 from steelyard.engine.events import Progress
 from steelyard.engine.run_state import RunState
+from steelyard.results.consumption import without_noise
 from steelyard.results.journal import EventKind
 
 MAX_LIMIT: Final = 1_000_000
@@ -123,7 +124,7 @@ class LaunchStatus:
 
 def _budget_json(budget: BudgetStanding) -> dict[str, Any]:
     return {
-        "spent_usd": budget.spent_usd,
+        "spent_usd": without_noise(budget.spent_usd),
         "limit_usd": budget.limit_usd,
         "spent_tokens": budget.spent_tokens,
         "limit_tokens": budget.limit_tokens,

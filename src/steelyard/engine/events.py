@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from steelyard.components.issues import Outcome, Phase
+from steelyard.results.consumption import without_noise
 
 if TYPE_CHECKING:
     from steelyard.results.records import AttemptRecord
@@ -90,7 +91,7 @@ class Progress:
             "reused": self.reused,
             "retries": self.retries,
             "waiting_for_retry": self.waiting,
-            "cost_usd": self.cost_usd,
+            "cost_usd": without_noise(self.cost_usd),
             "budget_usd": self.budget_usd,
             "elapsed_s": round(self.elapsed_s, 1),
             "slowest": [

@@ -17,7 +17,8 @@ from steelyard.results.comparison import (
     counted_tasks,
     side_estimate,
 )
-from steelyard.results.figures import figure, signed, usd
+from steelyard.results.consumption import dollars
+from steelyard.results.figures import figure, signed
 from steelyard.results.gates import GateResult
 from steelyard.results.markdown import code, escaped, table
 from steelyard.results.summary_text import TOO_FEW_CLUSTERS, estimate_interval
@@ -127,10 +128,7 @@ def _runs(found: Sequence[Compared]) -> Section:
 
 def _run_row(run: RunTable, estimate: dict[str, Any], mark: str) -> tuple[Cell, ...]:
     usage = run.metrics["usage"]
-    cost = usage["cost_usd"]
-    known = usage["known_cost_usd"]
-    least = f"≥ ${usd(known)}" if known else "unknown"
-    shown = f"${usd(cost)}" if cost is not None else least
+    shown = dollars(usage["cost_usd"], usage["known_cost_usd"])
     value = estimate["value"]
     official = "" if run.tally.is_official else "*"
     return (

@@ -17,6 +17,7 @@ import orjson
 from steelyard.components.issues import Outcome, Severity
 from steelyard.components.values import NO_USAGE, Usage
 from steelyard.results.calibration import read_calibration
+from steelyard.results.consumption import without_noise
 from steelyard.results.documents import part
 from steelyard.results.files import NO_FAULTS, Faults, WritePoint, replace_atomically
 from steelyard.results.layout import RunFiles
@@ -213,18 +214,18 @@ class _Totals:
         }
 
     def as_json(self) -> dict[str, Any]:
-        usage = self.all_usage.as_json()
+        usage = _without_noise(self.all_usage)
         return {
             "usage": {
                 **usage,
-                "known_cost_usd": self.known_cost_usd,
+                "known_cost_usd": without_noise(self.known_cost_usd),
                 "attempts_without_price": self.unpriced,
             },
             "reused": {
                 "attempts": self.reused_attempts,
                 "rescored": self.rescored,
                 "runs": dict(sorted(self.reused_from.items())),
-                "usage": self.reused_usage.as_json(),
+                "usage": _without_noise(self.reused_usage),
             },
             "executions": self.executions,
             "issues": [
@@ -234,6 +235,10 @@ class _Totals:
             "trust": dict(sorted(self.trust.items())),
             "timing": {name: _quantiles(seconds) for name, seconds in self.times.items()},
         }
+
+
+def _without_noise(usage: Usage) -> dict[str, Any]:
+    return usage.as_json() | {"cost_usd": without_noise(usage.cost_usd)}
 
 
 def _quantiles(seconds: array[float]) -> dict[str, Any]:

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from steelyard.results.figures import figure, pair, share, usd
+from steelyard.results.consumption import dollars
+from steelyard.results.figures import figure, pair, share
 from steelyard.results.markdown import escaped as _text
 from steelyard.results.markdown import table as _table
 from steelyard.results.scores import (
@@ -289,9 +290,7 @@ def _so_far(usage: Mapping[str, Any] | None) -> str:
     """What an attempt without a record is known to have consumed."""
     if usage is None:
         return "unknown"
-    cost = usage["cost_usd"]
-    calls = f"{usage['requests']} model requests"
-    return calls if cost is None else f"{calls}, {usd(cost, 6)} USD"
+    return f"{usage['requests']} model requests, cost {dollars(usage['cost_usd'])}"
 
 
 def _issues(metrics: Mapping[str, Any]) -> str:
@@ -301,22 +300,17 @@ def _issues(metrics: Mapping[str, Any]) -> str:
 
 def _usage(metrics: Mapping[str, Any]) -> str:
     usage, reused = metrics["usage"], metrics["reused"]["usage"]
-    cost = usage["cost_usd"]
-    known = usage["known_cost_usd"]
-    least = f"at least {usd(known, 6)} USD" if known else "unknown"
-    shown = (
-        f"{usd(cost, 6)} USD"
-        if cost is not None
-        else f"{least}; {usage['attempts_without_price']} attempts have no known price"
-    )
+    shown = dollars(usage["cost_usd"], usage["known_cost_usd"])
+    unknown = usage["attempts_without_price"]
+    if usage["cost_usd"] is None and usage["known_cost_usd"]:
+        shown += f" (unknown for {unknown} attempt{'s' * (unknown != 1)})"
     line = (
         f"{usage['requests']} model requests, {usage['input_tokens']} input tokens "
         f"({usage['cached_tokens']} cached), {usage['output_tokens']} output tokens "
         f"({usage['reasoning_tokens']} reasoning); cost {shown}."
     )
     if metrics["reused"]["attempts"]:
-        part = reused["cost_usd"]
-        line += f" Of this reused: {'unknown' if part is None else f'{usd(part, 6)} USD'}."
+        line += f" Of this reused: {dollars(reused['cost_usd'])}."
     return line
 
 
