@@ -87,7 +87,7 @@ def test_what_a_killed_run_was_doing_is_named_with_what_it_had_cost(tmp_path: Pa
     shown = CliRunner().invoke(show, [str(dead)], catch_exceptions=False)
     assert "in flight when the run ended: t0 attempt 1 (1 model calls, $0.2500" in shown.stderr
     rebuild(dead)
-    assert "1 model requests, 0.250000 USD" in (dead / "summary.md").read_text()
+    assert "1 model requests, cost $0.2500" in (dead / "summary.md").read_text()
 
 
 def test_a_run_that_ended_and_one_that_is_alive_leave_nothing_to_look_for(tmp_path: Path) -> None:
