@@ -191,7 +191,22 @@ def test_a_run_that_died_while_taking_over_hides_nothing_of_its_source(tmp_path:
     taken = [record.reused_from for record in records(third)]
     assert len(taken) == 5
     assert all(source is not None for source in taken)
-    assert third.requests[0].reuse == "reusing b and a"
+    assert third.requests[0].reuse == "reusing b and a: 5 of 5 attempts taken"
+
+
+def test_reuse_says_what_it_takes_and_why_the_rest_runs(tmp_path: Path) -> None:
+    run_all(tmp_path, request(output={"run_id": "a"}))
+    changed = request(harness={"steps": True}, runtime={"reuse": True}, output={"run_id": "b"})
+    none = run_all(tmp_path, changed)
+    why = "what the agent was asked has changed"
+    assert none.requests[0].reuse == f"reusing a: 0 of 5 attempts taken, 5 run ({why})"
+    larger = request(
+        benchmark={"tasks": 7}, harness={"steps": True}, runtime={"reuse": True},
+        output={"run_id": "c"},
+    )  # fmt: skip
+    some = run_all(tmp_path, larger)
+    said = "0 of 7 attempts taken, 5 scored again, 2 run (b has no record of it)"
+    assert some.requests[0].reuse == f"reusing b: {said}"
 
 
 def test_what_lies_beside_a_record_is_taken_along(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ sources are a chain: the run that is reused, then what it had not finished takin
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -51,6 +52,9 @@ class CarryOver:
     """Needless, because a taken attempt of their task has passed."""
     warnings: list[str] = field(default_factory=list)
     """What was wrong with saved data."""
+
+    why_run: Counter[str] = field(default_factory=Counter)
+    """Why the agent runs again, each reason with its number of attempts."""
 
     def attempts_of(self, task: int) -> Sequence[int]:
         """The attempts of a task that are left to run."""
@@ -96,7 +100,7 @@ def divide(plan: RequestPlan, tasks: Sequence[Task], chain: tuple[ReuseSource, .
     every = tuple(range(1, plan.k + 1))
     for index, task in enumerate(tasks):
         identities = plan.identities(task)
-        left, passed = [], False
+        left, passed, why = [], False, Counter[str]()
         for attempt in every:
             decision, _ = decide(plan, chain, task, attempt, identities)
             if decision.warning is not None:
@@ -106,6 +110,8 @@ def divide(plan: RequestPlan, tasks: Sequence[Task], chain: tuple[ReuseSource, .
                 left.append(attempt)
                 if record is not None:
                     found.rescored.add((index, attempt))
+                else:
+                    why[decision.reason] += 1
             else:
                 found.taken.append((index, attempt))
                 passed = passed or plan.stops_task(record.outcome, record.metrics)
@@ -113,6 +119,8 @@ def divide(plan: RequestPlan, tasks: Sequence[Task], chain: tuple[ReuseSource, .
             found.skipped += [(index, attempt) for attempt in left]
             found.rescored.difference_update((index, attempt) for attempt in left)
             left = []
+        else:
+            found.why_run += why
         found.to_run.append(every if len(left) == len(every) else tuple(left))
     return found
 

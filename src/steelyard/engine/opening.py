@@ -28,6 +28,8 @@ from steelyard.results.syncer import Syncer
 log = logging.getLogger(__name__)
 
 _TAKEN_AT_ONCE: Final = 20
+_REASONS_SAID: Final = 3
+"""Why attempts run again; `explain-reuse` has all."""
 
 
 def open_run(
@@ -72,6 +74,8 @@ def load(plan: RequestPlan, own_run_id: str) -> Loaded:
         tasks = selected(all_tasks(plan), plan.request.execution)
         chain, note = _reuse(plan, own_run_id)
         carry = divide(plan, tasks, chain) if chain else None
+        if carry is not None:
+            note = f"{note}: {_taken(carry, len(tasks) * plan.k)}"
     except SteelyardError as error:
         return Loaded(None, str(error))
     except (Exception, SystemExit) as error:  # noqa: BLE001 — the boundary of the thread
@@ -104,6 +108,24 @@ def _reuse(plan: RequestPlan, own_run_id: str) -> tuple[tuple[ReuseSource, ...],
     chain = source_chain(root, fired_limits(plan.request))
     behind = "".join(f" and {source.run_id}" for source in chain[1:])
     return chain, f"reusing {choice.taken}{behind}{passed}"
+
+
+def _taken(carry: CarryOver, planned: int) -> str:
+    """Say what becomes of the attempts, and why what runs again does."""
+    parts = [f"{len(carry.taken)} of {planned} attempts taken"]
+    if carry.rescored:
+        parts.append(f"{len(carry.rescored)} scored again")
+    if carry.skipped:
+        parts.append(f"{len(carry.skipped)} not needed")
+    if count := sum(carry.why_run.values()):
+        reasons = carry.why_run.most_common(_REASONS_SAID)
+        if len(carry.why_run) == 1:
+            why = reasons[0][0]
+        else:
+            why = "; ".join(f"{number}: {reason}" for reason, number in reasons)
+        more = "; …" if len(carry.why_run) > _REASONS_SAID else ""
+        parts.append(f"{count} run ({why}{more})")
+    return ", ".join(parts)
 
 
 async def take_over(run: RunState, tasks: Sequence[Task], carry: CarryOver) -> None:
