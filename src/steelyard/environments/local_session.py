@@ -39,6 +39,7 @@ class LocalSession(Session):
         self._active = 0
         self._idle = asyncio.Event()
         self._is_made = False
+        self._clearing: asyncio.Future[None] | None = None
         self._is_ready = False
         self._is_closed = False
         self._making = asyncio.Lock()
@@ -167,7 +168,12 @@ class LocalSession(Session):
                         await self._idle.wait()
             try:
                 if self._is_made:
-                    await in_thread(self._clear)
+                    # A caller that is cancelled twice leaves a thread at work: who closes next
+                    # waits for that one, two would remove each other's files.
+                    if self._clearing is None or self._clearing.done():
+                        loop = asyncio.get_running_loop()
+                        self._clearing = loop.run_in_executor(None, self._clear)
+                    await _settled(self._clearing)
                     self._is_made = False
             except OSError as error:
                 raise EnvironmentFault(f"{self._folder} cannot be removed: {error}") from error
@@ -192,7 +198,10 @@ async def in_thread(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs)
     Else a copy under way would go on writing into a folder that is being removed.
     """
     loop = asyncio.get_running_loop()
-    future = loop.run_in_executor(None, partial(function, *args, **kwargs))
+    return await _settled(loop.run_in_executor(None, partial(function, *args, **kwargs)))
+
+
+async def _settled(future: asyncio.Future[R]) -> R:
     try:
         return await asyncio.shield(future)
     except asyncio.CancelledError:
