@@ -136,6 +136,34 @@ def test_differences_of_few_sizes_stay_exact_however_many_they_are() -> None:
     assert found.units == 90
 
 
+def test_means_of_k_attempts_stay_exact_however_many_tasks_there_are() -> None:
+    generator = np.random.default_rng(2)
+    for tasks, k in ((300, 3), (3_000, 5), (50_000, 3)):
+        values = (generator.integers(-k, k + 1, tasks) / k).tolist()
+        found = sign_flip(values)
+        assert found is not None
+        assert found.is_exact
+        # With so many the sum is as good as normal; sums lie 2 / k apart.
+        z = (abs(sum(values)) - 1 / k) / sqrt(sum(value**2 for value in values))
+        assert found.two_sided == pytest.approx(2 * scipy_stats.norm.sf(z), rel=0.03, abs=1e-3)
+
+
+def test_sums_counted_by_steps_are_those_counted_one_by_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    values = [0.25, -0.5, 0.75, 1.0, 1.0, 0.25, -0.25, 0.5]
+    expected = sign_flip(values)
+    monkeypatch.setattr("steelyard.stats.paired.MAX_EXACT_OUTCOMES", 1)
+    monkeypatch.setattr("steelyard.stats.paired._MAX_DIRECT", 0)
+    found = sign_flip(values)
+    assert found is not None
+    assert expected is not None
+    assert found.is_exact
+    assert (found.two_sided, found.greater) == pytest.approx(
+        (expected.two_sided, expected.greater), abs=1e-12
+    )
+
+
 def test_of_zeros_and_ones_it_is_mcnemars() -> None:
     found = sign_flip([1] * 12 + [-1] * 3 + [0] * 50)
     assert found is not None

@@ -20,6 +20,11 @@ if TYPE_CHECKING:
 
 MAX_EXACT_OUTCOMES: Final = 1 << 20
 """Sign patterns that are counted one by one; 20 different differences have as many."""
+MAX_STEPS: Final = 64
+"""Differences that are whole multiples of the largest's n-th part, n up to this, have few sums."""
+MAX_SUMS: Final = 2_000_000
+_MAX_DIRECT: Final = 10_000_000
+"""Products of a convolution, above which it is made by Fourier transforms."""
 RESAMPLES: Final = 99_999
 MANY_SIZES: Final = 500
 FEWER_RESAMPLES: Final = 9_999
@@ -108,8 +113,9 @@ def sign_flip(
 
     p is the share of all 2^n patterns of signs whose sum is at least as extreme. Pairs of one
     cluster keep their signs together: what is flipped is the cluster's sum. Differences of one
-    size are counted together (binomially), so that many tasks with few sizes stay exact.
-    Above 2^20 outcomes patterns are drawn, and p = (1 + extreme) / (1 + drawn).
+    size are counted together (binomially), and multiples of one step, as means of k yes or no
+    are, by their sums: so nearly all that is no plain number stays exact. Other differences are
+    counted up to 2^20 outcomes; above, patterns are drawn, and p = (1 + extreme) / (1 + drawn).
 
     Args:
         differences: (pairs,), second less first.
@@ -135,6 +141,9 @@ def sign_flip(
     if prod(count + 1 for count in sizes.values()) <= MAX_EXACT_OUTCOMES:
         both, greater = _exact(sizes, seen, slack)
         return SignFlip(both, greater, len(units), None, None)
+    counted = _on_steps(sizes, seen, slack)
+    if counted is not None:
+        return SignFlip(*counted, len(units), None, None)
     import numpy as np
 
     drawn = RESAMPLES if len(sizes) <= MANY_SIZES else FEWER_RESAMPLES
@@ -214,6 +223,44 @@ def _exact(sizes: Counter[float], seen: float, slack: float) -> tuple[float, flo
     both = float(weights[np.abs(sums) >= abs(seen) - slack].sum())
     greater = float(weights[sums >= seen - slack].sum())
     return min(both, 1.0), min(greater, 1.0)
+
+
+def _on_steps(sizes: Counter[float], seen: float, slack: float) -> tuple[float, float] | None:
+    """Give both p-values where all sizes are multiples of one step; None where they are not.
+
+    The number of steps that are positive is a sum of independent binomials, each times its size.
+    """
+    steps = _steps(sizes)
+    if steps is None:
+        return None
+    import numpy as np
+    from scipy.signal import fftconvolve  # type: ignore[import-untyped]
+    from scipy.stats import binom
+
+    weights = np.ones(1)
+    for count, multiple in zip(sizes.values(), steps, strict=True):
+        each = np.zeros(multiple * count + 1)
+        each[::multiple] = binom.pmf(np.arange(count + 1), count, 0.5)
+        is_small = len(each) * len(weights) <= _MAX_DIRECT
+        weights = np.convolve(weights, each) if is_small else fftconvolve(weights, each)
+    weights = np.clip(weights, 0.0, None)  # what transforms leave of 0
+    step = max(sizes) / max(steps)
+    sums = step * (2 * np.arange(len(weights)) - (len(weights) - 1))
+    both = float(weights[np.abs(sums) >= abs(seen) - slack].sum())
+    greater = float(weights[sums >= seen - slack].sum())
+    least = 2.0 ** -min(sum(sizes.values()), 1000)  # of one pattern
+    return min(max(both, least), 1.0), min(max(greater, least), 1.0)
+
+
+def _steps(sizes: Counter[float]) -> list[int] | None:
+    """Give each size as a multiple of one step, the largest of them at most `MAX_STEPS`."""
+    for most in range(1, MAX_STEPS + 1):
+        multiples = [size * most for size in sizes]
+        if all(abs(each - round(each)) < 1e-9 for each in multiples):
+            found = [round(each) for each in multiples]
+            total = sum(m * count for m, count in zip(found, sizes.values(), strict=True))
+            return found if total <= MAX_SUMS else None
+    return None
 
 
 def _drawn_sums(sizes: Counter[float], drawn: int, generator: Generator) -> Any:
