@@ -45,7 +45,8 @@ from steelyard.components.benchmark import (
 from steelyard.components.issues import AttemptFault, IssueCode
 from steelyard.components.model import ToolCall
 from steelyard.components.values import Message, Trust
-from steelyard.config.errors import BadInput
+from steelyard.config.errors import BadInput, Where
+from steelyard.config.validation import in_order
 
 
 class PackParams(BaseModel):
@@ -77,9 +78,10 @@ class PackBenchmark(Benchmark):
         pack, problems = read_pack(Path(self.params.path))
         if not problems and pack is not None:
             return pack
-        if pack is not None:
-            problems += case_problems(pack)
-        raise BadInput.of(list(dict.fromkeys(problems)))
+        more = case_problems(pack) if pack is not None else []
+        # How many more there are has no place, and stands last.
+        placed = in_order([*problems, *(problem for problem in more if problem.where != Where())])
+        raise BadInput.of([*placed, *(problem for problem in more if problem.where == Where())])
 
     @cached_property
     def _workspace(self) -> tuple[Path, ...]:

@@ -23,6 +23,7 @@ from steelyard.components.benchmark import Task
 from steelyard.components.extras import install_command
 from steelyard.config.errors import BadInput, Problem, Where
 from steelyard.config.source import Malformed, Unreadable, plain, read_file
+from steelyard.config.validation import in_order
 
 MAX_PROBLEMS: Final = 100
 """More are counted, not listed."""
@@ -45,6 +46,7 @@ class Problems:
 
     def raise_if_any(self) -> None:
         """Raise all of them as one error."""
+        self.listed = in_order(self.listed)
         if self.count > MAX_PROBLEMS:
             more = self.count - MAX_PROBLEMS
             self.listed.append(Problem(f"and {more} more problems of the same pack"))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from pydantic import BaseModel, ValidationError
 
+from steelyard.benchmarks.pack.healing import Healed, healed
 from steelyard.benchmarks.pack.judging.static_checks import SECRET_FIELDS, secret_problems
 from steelyard.benchmarks.pack.schema import SCHEMA, PackFile
 from steelyard.benchmarks.pack.schema_validators import VALIDATOR_MODELS
@@ -46,12 +46,11 @@ def _is_block(node: Node, place: Where) -> bool:
     return isinstance(node.value, str) and node.value.endswith("\n") and place.line is not None
 
 
-def parse_pack(document: Document) -> tuple[PackFile | None, list[Problem]]:
+def parse_pack(document: Document) -> tuple[Healed | None, list[Problem]]:
     """Check a document against the schema.
 
     Returns:
-        What was read, and all that is wrong. Unknown fields are passed over, so that the rest can
-        be looked at; None where more than that is wrong.
+        What was read, without what is wrong, so that the rest can be looked at; and all that is.
     """
     data = plain(document.node)
     if not isinstance(data, dict):
@@ -72,9 +71,9 @@ def parse_pack(document: Document) -> tuple[PackFile | None, list[Problem]]:
         problems += _validator_problems(document, validator, (*_VALIDATORS, number))
     pack = None
     try:
-        pack = PackFile.model_validate(data, strict=True)
+        pack = Healed(PackFile.model_validate(data, strict=True), frozenset())
     except ValidationError as error:
-        pack = _without_unknown_fields(data, error)
+        pack = healed(data)
         details = [
             detail
             for detail in error.errors(include_url=False)
@@ -83,29 +82,6 @@ def parse_pack(document: Document) -> tuple[PackFile | None, list[Problem]]:
         ]
         problems += _schema_problems(document, details, PackFile, ())
     return pack, _first_at_each_place(problems)
-
-
-def _without_unknown_fields(data: dict[str, Any], error: ValidationError) -> PackFile | None:
-    """Read what is left of a document without the fields that the schema does not know."""
-    rest = copy.deepcopy(data)
-    for detail in error.errors(include_url=False):
-        if detail["type"] == "extra_forbidden":
-            _take_out(rest, detail["loc"])
-    try:
-        return PackFile.model_validate(rest, strict=True)
-    except ValidationError:
-        return None
-
-
-def _take_out(data: Any, loc: Sequence[str | int]) -> None:
-    """Remove a field; names of union members stand in locations too, and lead nowhere."""
-    *holders, last = loc
-    for step in holders:
-        is_key = isinstance(data, dict) and step in data
-        if is_key or (isinstance(data, list) and isinstance(step, int) and step < len(data)):
-            data = data[step]
-    if isinstance(data, dict):
-        data.pop(str(last), None)
 
 
 def _schema_problems(

@@ -64,11 +64,12 @@ def _pack_roots(folder: Path) -> Iterator[Path]:
 def _listed(root: Path) -> ListedPack:
     shown = shown_path(root)
     try:
-        file, problems = parse_pack(Document(read_file(root / PACK_FILE)))
+        found, problems = parse_pack(Document(read_file(root / PACK_FILE)))
     except BadInput as error:
         return ListedPack("?", shown, error.problems[0].message, is_valid=False)
-    if file is None or problems:
+    if found is None or problems:
         return ListedPack("?", shown, problems[0].message, is_valid=False)
+    file = found.file
     summary = file.name or (file.description or "").strip().split("\n")[0]
     return ListedPack(file.slug, shown, summary, is_valid=True)
 

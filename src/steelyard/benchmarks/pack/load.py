@@ -11,6 +11,7 @@ from typing import Any
 
 from steelyard.benchmarks.pack.digest import data_digest, folder_digest
 from steelyard.benchmarks.pack.document import Document, parse_pack, shown_path
+from steelyard.benchmarks.pack.healing import Healed
 from steelyard.benchmarks.pack.judging.static_checks import judge_problems
 from steelyard.benchmarks.pack.matching import BadPattern, Matcher, matcher
 from steelyard.benchmarks.pack.paths import (
@@ -35,6 +36,7 @@ from steelyard.components.environment import Resources
 from steelyard.components.id_forms import missing_pack
 from steelyard.config.errors import BadInput, Problem, Where
 from steelyard.config.source import read_file
+from steelyard.config.validation import in_order
 
 CASES_FOLDER = "cases"
 """`cases/<id>/` holds what is laid over the working folder of that case alone."""
@@ -89,6 +91,12 @@ class Pack:
     scoring_digest: str
     digest: str
     """Of every file of the pack."""
+    healed: Healed
+    """What of it could be read; the rest stands for itself only in a pack without problems."""
+    faulty: frozenset[str | int | None]
+    """The numbers of the validators of which a problem was said already."""
+    unreadable: frozenset[str | int | None]
+    """Those of them that no case can be held against."""
 
 
 def load_pack(path: Path) -> Pack:
@@ -117,20 +125,21 @@ def read_pack(path: Path) -> tuple[Pack | None, list[Problem]]:
         raise BadInput(fault.message, remedy=fault.remedy)
     root = (path.parent if path.name == PACK_FILE and path.is_file() else path).resolve()
     document = Document(read_file(root / PACK_FILE, shown=shown_path(root / PACK_FILE)))
-    file, problems = parse_pack(document)
-    if file is None:
+    found, problems = parse_pack(document)
+    if found is None:
         return None, problems
-    loader = _Loader(root, document, file)
+    loader = _Loader(root, document, found)
     pack = loader.load()
+    problems += filter(found.speaks_of_pack, loader.problems)
     # A path is compiled once to be used and once to be looked up: one complaint is enough.
-    return pack, list(dict.fromkeys([*problems, *loader.problems]))
+    return pack, in_order(problems)
 
 
 class _Loader:
     """Gathers problems while the parts of a pack are made."""
 
-    def __init__(self, root: Path, document: Document, file: PackFile) -> None:
-        self.root, self.document, self.file = root, document, file
+    def __init__(self, root: Path, document: Document, found: Healed) -> None:
+        self.root, self.document, self.file, self.found = root, document, found.file, found
         self.templates = TemplateSet(document)
         self.problems: list[Problem] = self.templates.problems
         self.paths: list[PackPathUse] = []
@@ -185,6 +194,9 @@ class _Loader:
             shown_digest=self._shown_digest(messages, workspace, needs, collect),
             scoring_digest=data_digest(file.scoring.model_dump(mode="json")),
             digest=self._digest(self.root),
+            healed=self.found,
+            faulty=frozenset(self.templates.faulty),
+            unreadable=frozenset(self.templates.unreadable) | self.found.lost_validators,
         )
 
     def _messages(self) -> tuple[tuple[str, Template], ...]:
@@ -233,7 +245,7 @@ class _Loader:
         self, template: Template, field: tuple[str | int, ...], *, is_folder: bool
     ) -> None:
         self.paths.append(PackPathUse(template, field, is_folder))
-        if template.is_constant and template.source:  # a malformed one is empty, and was named
+        if template.is_constant:
             self._looked_up(template.source, field, is_folder=is_folder)
 
     def _looked_up(

@@ -43,11 +43,13 @@ class Template:
     field: str | None
     """The name, where it is `{{ name }}` and nothing else."""
     _render: Callable[[Mapping[str, Any]], str] | None
+    is_malformed: bool = False
+    """True where it stands in for one that cannot be compiled: nothing can be said of its text."""
 
     @property
     def is_constant(self) -> bool:
         """True where it reads nothing."""
-        return self._render is None and self.field is None
+        return self._render is None and self.field is None and not self.is_malformed
 
     def render(self, values: Mapping[str, Any]) -> str:
         """Give the text.
@@ -69,6 +71,9 @@ class Template:
             return values[self.field]
         except KeyError:
             raise TemplateProblem(f"{self.field!r} is undefined", line=1) from None
+
+
+MALFORMED: Final = Template("", frozenset(), frozenset(), None, None, is_malformed=True)
 
 
 def compile_template(source: str) -> Template:

@@ -156,6 +156,7 @@ def make_choice(making: Making, spec: ChoiceSpec) -> Choice:
     """Make one."""
     expected = making.compiled(spec.expected, "expected")
     options = making.each(spec.options, "options") if spec.options is not None else None
-    if options is not None and len(options) == 1 and options[0].field is None:
+    is_text = options is not None and len(options) == 1 and options[0].field is None
+    if is_text and options is not None and not options[0].is_malformed:
         making.problem("options are a list, or `{{ field }}` for a field that holds one", "options")
     return Choice(making.name, spec, making.stdout_of(spec), expected, options)

@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from steelyard.benchmarks.pack.document import Document
 from steelyard.benchmarks.pack.paths import PathProblem, file_in, folder_in
 from steelyard.benchmarks.pack.schema_validators.base import TextValidatorSpec, ValidatorSpec
-from steelyard.benchmarks.pack.template import Template, compile_template
+from steelyard.benchmarks.pack.template import MALFORMED, Template, compile_template
 from steelyard.benchmarks.pack.template_language import TemplateProblem
 from steelyard.benchmarks.pack.validators.contract import rendered
 from steelyard.components.issues import AttemptFault, IssueCode
 from steelyard.config.errors import Problem
+
+_VALIDATORS: Final = ("scoring", "validators")
 
 
 class TemplateSet:
@@ -25,6 +27,10 @@ class TemplateSet:
         self.problems: list[Problem] = []
         self.required: dict[str, tuple[str | int, ...]] = {}
         """Each variable that a template must find, and the first template that reads it."""
+        self.faulty: set[str | int | None] = set()
+        """The numbers of the validators of which a problem was said."""
+        self.unreadable: set[str | int | None] = set()
+        """Those of them that have a malformed template: no case can be held against them."""
 
     def compile(self, source: Any, *path: str | int) -> Template:
         """Compile the text at a path; a malformed one is kept as a problem."""
@@ -35,7 +41,10 @@ class TemplateSet:
             self.problems.append(
                 self.document.problem(error.message, *path, remedy=error.remedy, line=error.line)
             )
-            return compile_template("")
+            number = path[2] if path[:2] == _VALIDATORS else None
+            self.faulty.add(number)
+            self.unreadable.add(number)
+            return MALFORMED
         for name in template.required:
             self.required.setdefault(name, path)
         return template
@@ -68,6 +77,7 @@ class Making:
     def problem(self, message: str, *path: str | int, remedy: str | None = None) -> None:
         """Keep a problem at a field of the validator."""
         document = self.templates.document
+        self.templates.faulty.add(self.number)
         self.templates.problems.append(
             document.problem(message, "scoring", "validators", self.number, *path, remedy=remedy)
         )
