@@ -9,6 +9,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
+from steelyard.components.analyzer import Analysis, Analyzer, AnalyzerFault, FinishedRun
 from steelyard.components.benchmark import (
     Benchmark,
     BenchmarkInfo,
@@ -100,6 +101,22 @@ class Leaky(Harness):
             return HarnessResult("logged")
         reply = await context.model.generate(ModelRequest(context.input.messages))
         return HarnessResult(reply.text)
+
+
+class Telling(Analyzer):
+    """Writes into its analysis whatever it knows."""
+
+    api = 1
+    id = "telling"
+    Params = OpenParams
+
+    def analyze(self, run: FinishedRun) -> Analysis:
+        assert self.params.model_dump()["analyzer_key"] == SECRETS["analyzer_key"]
+        said = said_in_every_form()
+        logging.getLogger("steelyard.plugin").warning("analyzed %s", said)
+        if self.params.model_dump()["mode"] == "raise":
+            raise AnalyzerFault(said)
+        return Analysis(self.id, self.version, {"summary": said, said: [said]}, said)
 
 
 def _log(said: str) -> None:

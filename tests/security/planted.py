@@ -27,6 +27,8 @@ SECRETS = {
     "secret_env": "env'K1'\\x41\x7f",
     "config_layer": "layer_L2_ünïcode",
     "number": "8374650192837",
+    "analyzer_key": "analyzer-M3 <é>\\",
+    "judge_key": "sk-judge_N4'=+",
 }
 
 

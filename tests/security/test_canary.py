@@ -38,6 +38,17 @@ def orchestration(port: int, mode: str = "model") -> dict[str, Any]:
                     "pin_token": int(SECRETS["number"]),
                     "option_key": SECRETS["option_key"],
                 },
+                "execution": {
+                    "analysis": [
+                        "failures",
+                        {
+                            "id": f"{PLUGINS}:Telling",
+                            "analyzer_key": SECRETS["analyzer_key"],
+                            "mode": mode,
+                            "judge": {"api_key": SECRETS["judge_key"]},
+                        },
+                    ]
+                },
                 "environment": {"id": "host_process"},
                 "model": {
                     "id": "m",
