@@ -18,8 +18,6 @@ class Timing:
 
     queued_s: float = 0.0
     """Until it began, for slots and limits; the sum over its executions."""
-    backoff_s: float = 0.0
-    """Between its executions, before it could have been queued."""
     setup_s: float = 0.0
     agent_s: float = 0.0
     waited_s: float = 0.0
@@ -29,6 +27,8 @@ class Timing:
     started_at: str | None = None
     """UTC, ISO 8601 with `Z`."""
     finished_at: str | None = None
+    backoff_s: float = 0.0
+    """Between its executions, before the next could have been queued; the sum of all."""
 
 
 @dataclass(frozen=True, slots=True)
