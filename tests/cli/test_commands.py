@@ -118,6 +118,25 @@ def test_config_check_lists_every_problem(steelyard: Run, project: Path) -> None
     assert "did you mean harness?" in ran.err
 
 
+def test_config_check_finds_what_launch_finds(steelyard: Run, project: Path) -> None:
+    """Both speak of unknown fields of components and of packs, beside all else."""
+    (project / "bad").mkdir()
+    (project / "bad/pack.yaml").write_text("schema: pack/v1\n")
+    request = (
+        "{name: a, benchmark: {id: ./bad}, harness: {id: command, runs: [x]}, model: {id: none}}"
+    )
+    (project / "o.yaml").write_text(f"nonsense: 1\nrequests: [{request}]\n")
+    checked, launched = steelyard("config", "check", "o.yaml"), steelyard("launch", "o.yaml")
+    assert checked.status == launched.status == 2
+    assert checked.err.split("\n")[:-2] == launched.err.split("\n")[:-2]
+    for word in ("nonsense", "runs", "slug"):
+        assert word in checked.err
+    (project / "o.yaml").write_text(f"requests: [{request}]\n")
+    checked = steelyard("config", "check", "o.yaml")
+    assert checked.status == 2
+    assert "requests[0].harness.runs" in checked.err
+
+
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_has_help_and_json(steelyard: Run, name: str) -> None:
     assert steelyard(name, "--help").status == 0

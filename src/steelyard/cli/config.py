@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from steelyard.cli.dry_run import settings_json
+from steelyard.cli.dry_run import resolved, settings_json
 from steelyard.cli.options import config_option, output_options
 from steelyard.cli.output import print_json, print_table, print_warnings, say, warnings_json
 from steelyard.cli.streams import redact_with
@@ -143,15 +143,26 @@ def _default(value: Any) -> str:
 @config_option
 @output_options
 def check(file: Path | None, config_files: tuple[Path, ...], as_json: bool, debug: bool) -> int:
-    """Check the configuration files, and an orchestration FILE where given; list every problem."""
+    """Check the configuration files, and an orchestration FILE where given; list every problem.
+
+    Of an orchestration, the fields and packs of its components are checked as `launch` does it.
+    """
+    warnings: tuple[Problem, ...] = ()
+    if file is not None:
+        from steelyard.components.clock import SystemClock
+        from steelyard.engine.plan import make_plan
+
+        resolution = resolved(
+            lambda: resolve_orchestration(file, config_files=config_files, components=REGISTRY)
+        )
+        redact_with(_redactor(resolution).text)
+        plan = make_plan(resolution, clock=SystemClock())
+        warnings = (*plan.warnings, *plan.lacking)
+    # What is wrong with the configuration files was said with what is wrong with FILE.
     found = resolve_config(config_files=config_files, components=REGISTRY)
     files = [shown(one.path, Path.cwd()) for one in found.files]
-    warnings = found.warnings
-    if file is not None:
-        resolution = resolve_orchestration(file, config_files=config_files, components=REGISTRY)
-        redact_with(_redactor(resolution).text)
-        files.append(str(file))
-        warnings = resolution.warnings
+    files += [] if file is None else [str(file)]
+    warnings = warnings or found.warnings
     if as_json:
         print_json({"files": files, "problems": [], "warnings": warnings_json(warnings)})
     else:
