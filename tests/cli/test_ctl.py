@@ -115,7 +115,8 @@ def test_a_killed_launch_leaves_nothing_that_hangs(
         (("x", "concurrency", "many"), "'many' is no whole number"),
         (("x", "provider", "3"), "steelyard ctl RUN provider NAME N"),
         (("x", "pause", "now"), "pause takes no more words"),
-        (("x", "explode"), "explode"),
+        (("x", "explode"), "no such action 'explode'; actions: status, pause"),
+        (("x", "dran"), "did you mean drain?"),
     ],
 )
 def test_what_makes_no_sense_is_exit_2(

@@ -29,6 +29,21 @@ def test_an_unknown_option_offers_near_names(steelyard: Run) -> None:
     assert "see `steelyard launch --help`" in ran.err
 
 
+def test_an_unknown_option_of_a_section_names_the_field(steelyard: Run) -> None:
+    ran = steelyard("run", "b", "chat", "m", "--model-max-request-retries", "3")
+    assert ran.status == 2
+    assert "-P model.max_request_retries=VALUE" in ran.err
+    assert "Did you mean" not in ran.err
+
+
+def test_without_a_command_the_help_is_printed_as_it_is(steelyard: Run) -> None:
+    ran = steelyard()
+    assert (ran.status, ran.out) == (2, "")
+    assert ran.err.startswith("Usage: steelyard [OPTIONS] COMMAND")
+    assert "\n  --version   Print the version.\n" in ran.err
+    assert "error" not in ran.err.splitlines()[0]
+
+
 def test_a_missing_argument_is_named(steelyard: Run) -> None:
     ran = steelyard("run", "humaneval")
     assert ran.status == 2

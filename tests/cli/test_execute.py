@@ -352,6 +352,15 @@ def test_why_a_request_stops_is_said_once(heard: Heard) -> None:
     assert heard.lines == ["INFO r stops: 401: no such key -   set it", "r: failed"]
 
 
+def test_the_remedy_that_no_log_line_holds_is_said_and_nothing_else_again(heard: Heard) -> None:
+    reason = "there is no task 'x'\n  did you mean y?"
+    LOG.info("%s stops: %s", "r", reason.split("\n", 1)[0])
+    heard.news.request_ended(request("r", outcome=RunOutcome.FAILED, reason=reason))
+    assert len(heard.lines) == 2
+    assert heard.lines[1].split() == ["r:", "failed:", "did", "you", "mean", "y?"]
+    assert heard.news.has_said(reason)
+
+
 def test_why_a_request_failed_is_said_where_nothing_said_it_before(heard: Heard) -> None:
     failed = request("r", outcome=RunOutcome.FAILED, reason="3 of 18 attempts ended FATAL")
     heard.news.request_ended(failed)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -40,7 +41,7 @@ _NOT_DONE: Final = {
 
 @click.command("ctl")
 @click.argument("run")
-@click.argument("action", default="status", type=click.Choice(list(_OPERANDS)))
+@click.argument("action", metavar="[ACTION]", default="status")
 @click.argument("operands", metavar="[NAME] [N]", nargs=-1)
 @output_options
 def ctl(run: str, action: str, operands: tuple[str, ...], as_json: bool, debug: bool) -> int:
@@ -81,8 +82,12 @@ def _operands(action: str, operands: Sequence[str]) -> tuple[int | None, str | N
     """Read what follows the action.
 
     Raises:
-        UsageError: too few, too many, or no number where one belongs.
+        UsageError: an unknown action, too few, too many, or no number where one belongs.
     """
+    if action not in _OPERANDS:
+        near = difflib.get_close_matches(action, _OPERANDS, n=1)
+        hint = f"did you mean {near[0]}?" if near else f"actions: {', '.join(_OPERANDS)}"
+        raise click.UsageError(f"no such action {action!r}; {hint}")
     wanted = _OPERANDS[action]
     if len(operands) != len(wanted):
         form = " ".join(("steelyard ctl RUN", action, *wanted))

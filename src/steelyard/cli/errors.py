@@ -17,6 +17,9 @@ INTERRUPTED: Final = 130
 _CREATING: Final = frozenset({"run", "launch"})
 """Commands that would have made something; of a check nobody asks whether it did."""
 
+_SECTIONS: Final = frozenset({"benchmark", "harness", "env", "model"})
+"""What `-P` of `run` sets fields of."""
+
 _log_file: str | None = None
 
 
@@ -139,10 +142,30 @@ def _json_text(document: dict[str, Any]) -> str:
 
 
 def _print_usage(error: Any, as_json: bool) -> int:
+    import click
+
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        sys.stderr.write(error.format_message() + "\n")
+        return BAD_INPUT
     command = error.ctx.command_path if error.ctx is not None else "steelyard"
-    message = error.format_message().rstrip(".")
-    problem = Problem(message, remedy=f"see `{command} --help`")
+    message, remedy = error.format_message().rstrip("."), f"see `{command} --help`"
+    if isinstance(error, click.NoSuchOption) and command.endswith(" run"):
+        field = _field_of(error.option_name)
+        if field is not None:
+            message = f"No such option {error.option_name!r}"
+            remedy = (
+                f"a field without an option of its own is given as `-P {field}=VALUE`; {remedy}"
+            )
+    problem = Problem(message, remedy=remedy)
     return _print_problems([problem], BAD_INPUT, as_json)
+
+
+def _field_of(option: str) -> str | None:
+    """Give the field that an unknown option names: `--model-top-p` is `model.top_p`."""
+    section, _, field = option.removeprefix("--").partition("-")
+    if section not in _SECTIONS or not field:
+        return None
+    return f"{section}.{field.replace('-', '_')}"
 
 
 def _interrupted(as_json: bool) -> int:

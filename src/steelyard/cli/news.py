@@ -12,6 +12,7 @@ import re
 import sysconfig
 from collections import Counter, deque
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from types import TracebackType
@@ -60,9 +61,13 @@ class News:
     def request_ended(self, result: RequestResult) -> None:
         """Say how many causes were left out, and how the request ended."""
         self._say_left_out(result.name)
-        if self.has_said(result.reason):
+        unsaid = self._unsaid(result.reason)
+        if result.reason and not unsaid:
             self._renderer.notice(None, f"{result.name}: {result.outcome}")
             return
+        # A log line holds the first line of a reason; the rest, mostly the remedy, is news.
+        if unsaid:
+            result = replace(result, reason="\n".join(unsaid))
         self._renderer.request_ended(result)
         if result.outcome is not RunOutcome.COMPLETED:
             self._said.append(_plain(result.reason or ""))
@@ -74,11 +79,18 @@ class News:
         self._renderer.close()
 
     def has_said(self, reason: str | None) -> bool:
-        """True where a line that was shown holds this reason."""
-        if not reason or not self._renderer.shows_notices:
-            return False
-        text = _plain(self._redact(reason))
-        return any(text in said for said in self._said)
+        """True where lines that were shown hold this reason."""
+        return bool(reason) and self._renderer.shows_notices and not self._unsaid(reason)
+
+    def _unsaid(self, reason: str | None) -> list[str]:
+        """Give the lines of a reason that no line which was shown holds."""
+        lines = (reason or "").split("\n")
+        if not self._renderer.shows_notices:
+            return lines if reason else []
+        plain = ((line, _plain(self._redact(line))) for line in lines)
+        return [
+            line for line, text in plain if text and not any(text in said for said in self._said)
+        ]
 
     # -- what is logged ------------------------------------------------------------------------
 

@@ -72,10 +72,12 @@ def load(plan: RequestPlan, own_run_id: str) -> Loaded:
     """Load the tasks, choose among them, find the run to reuse. Blocking: for a thread."""
     try:
         tasks = selected(all_tasks(plan), plan.request.execution)
-        chain, note = _reuse(plan, own_run_id)
+        chain, note, passed = _reuse(plan, own_run_id)
         carry = divide(plan, tasks, chain) if chain else None
         if carry is not None:
             note = f"{note}: {_taken(carry, len(tasks) * plan.k)}"
+        if note is not None:
+            note += passed
     except SteelyardError as error:
         return Loaded(None, str(error))
     except (Exception, SystemExit) as error:  # noqa: BLE001 — the boundary of the thread
@@ -94,20 +96,21 @@ def all_tasks(plan: RequestPlan) -> Sequence[Task]:
     return checked_tasks(plan.info.id, own_code(what, benchmark, benchmark.load_tasks))
 
 
-def _reuse(plan: RequestPlan, own_run_id: str) -> tuple[tuple[ReuseSource, ...], str | None]:
+def _reuse(plan: RequestPlan, own_run_id: str) -> tuple[tuple[ReuseSource, ...], str | None, str]:
+    """Give the runs to take from, which they are in words, and which were passed over."""
     runtime = plan.request.runtime
     if not (runtime.reuse or runtime.reuse_run_id):
-        return (), None
+        return (), None, ""
     choice = choose_source(
         plan.paths.namespace_dir, plan.shape, runtime.reuse_run_id, exclude=own_run_id
     )
     passed = "".join(f"; passed over {run_id}: {why}" for run_id, why in choice.passed_over)
     if choice.taken is None:
-        return (), f"nothing to reuse, starting fresh{passed}"
+        return (), "nothing to reuse, starting fresh", passed
     root = plan.paths.namespace_dir / choice.taken
     chain = source_chain(root, fired_limits(plan.request))
     behind = "".join(f" and {source.run_id}" for source in chain[1:])
-    return chain, f"reusing {choice.taken}{behind}{passed}"
+    return chain, f"reusing {choice.taken}{behind}", passed
 
 
 def _taken(carry: CarryOver, planned: int) -> str:
