@@ -12,7 +12,9 @@ import pytest
 
 from steelyard.cli.asked import Asked, concluded
 from steelyard.components.issues import Outcome
+from steelyard.config.calibration import Calibration
 from steelyard.engine.events import LaunchResult, RequestResult, RunOutcome
+from steelyard.engine.outcomes import launch_result
 from steelyard.harnesses.oracle import Oracle
 from steelyard.results.calibration import NO_REFERENCE, calibrated
 from steelyard.results.gates import Gate
@@ -106,6 +108,32 @@ def test_what_ended_a_launch_goes_before_its_gates(
     ending = concluded(result, Asked(), [Gate("--fail-under x=1", "a", "x", 1.0)])
     assert ending.result.exit_status == status
     assert [each.is_met for each in ending.gates] == [False]
+
+
+@pytest.mark.parametrize(
+    ("own", "other", "status"),
+    [
+        ("completed", "completed", 0), ("completed", "failed", 0),
+        ("completed", "budget_exceeded", 0), ("completed", "timed_out", 0),
+        ("failed", "completed", 1), ("budget_exceeded", "budget_exceeded", 4),
+        ("timed_out", "timed_out", 5), ("completed", "cancelled", 130),
+    ],
+)  # fmt: skip
+def test_what_calibrates_does_not_decide_how_a_launch_ended(
+    own: str, other: str, status: int, tmp_path: Path
+) -> None:
+    figures: dict[str, Any] = {"x": [YES]}
+    requests = [
+        RequestResult(name, RunOutcome(outcome), None, a_side(tmp_path, name, figures), 1,
+                      dict.fromkeys(Outcome, 0), None)
+        for name, outcome in (("a", own), ("a-oracle", other), ("a-nop", other))
+    ]  # fmt: skip
+    result = launch_result(tuple(requests), None, elapsed_s=1.0, loop_lag_p99_ms=None)
+    asked = Asked(calibrate=True, calibrations=(Calibration("a-oracle", "a-nop", ("a",)),))
+    ending = concluded(result, asked, [])
+    assert ending.result.exit_status == status
+    assert [request.name for request in ending.result.requests] == ["a"]
+    assert bool(ending.notes) == (other not in ("completed", "failed"))
 
 
 # -- reports -----------------------------------------------------------------------------------

@@ -96,6 +96,8 @@ class Asked:
 
 
 NOTHING: Final = Asked()
+_ENDED: Final = ("completed", "failed")
+"""Outcomes of a request whose attempts all ended, or that says itself why they did not."""
 
 
 def asked_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -163,17 +165,18 @@ def concluded(result: LaunchResult, asked: Asked, gates: Sequence[Gate]) -> Endi
 def _of_own(
     result: LaunchResult, own: tuple[RequestResult, ...], *, has_others: bool
 ) -> LaunchResult:
-    """Give the launch without what calibrates: a task's broken reference is no failure of it."""
-    if not has_others:
-        return replace(result, requests=own)
-    from steelyard.engine.outcomes import EXIT_STATUS, launch_result
+    """Give the launch without what calibrates: it ended as the requests did that were asked for.
 
-    if result.exit_status not in (0, 1):
+    A broken reference is no failure of theirs, and neither is a budget or a time that they left
+    nothing of. Only who cancelled it, cancelled it.
+    """
+    from steelyard.engine.events import RunOutcome
+    from steelyard.engine.outcomes import EXIT_STATUS, orchestration_outcome
+
+    if not has_others or result.outcome is RunOutcome.CANCELLED:
         return replace(result, requests=own)
-    ended = launch_result(
-        own, None, elapsed_s=result.elapsed_s, loop_lag_p99_ms=result.loop_lag_p99_ms
-    )
-    return replace(ended, exit_status=EXIT_STATUS[ended.outcome])
+    outcome = orchestration_outcome([request.outcome for request in own])
+    return replace(result, requests=own, outcome=outcome, exit_status=EXIT_STATUS[outcome])
 
 
 def _calibrated(
@@ -184,6 +187,11 @@ def _calibrated(
     from steelyard.results.summary import write_summary
 
     for group in asked.calibrations:
+        notes += [
+            f"{request.name}: {request.outcome}; the calibration is not complete"
+            for request in (requests[group.oracle], requests[group.nop])
+            if request.outcome not in _ENDED
+        ]
         try:
             report = calibrated(requests[group.oracle].run_dir, requests[group.nop].run_dir)
         except SteelyardError as error:
