@@ -17,12 +17,12 @@ from steelyard.components.benchmark import MetricSpec
 from steelyard.components.issues import IssueCode, Outcome
 from steelyard.results.documents import part
 from steelyard.results.files import write_beside
+from steelyard.results.layout import RunFiles
 from steelyard.results.reader import RunReader
 from steelyard.results.records import AttemptRecord
 from steelyard.results.tallies import metric_specs
 
 CALIBRATION_SCHEMA: Final = "calibration/1"
-CALIBRATION_FILE: Final = "calibration.json"
 NO_REFERENCE: Final = "has no reference to play"
 """In the words of the harness `oracle`; a test compares them."""
 
@@ -118,19 +118,21 @@ def write_calibration(root: Path, document: Mapping[str, Any]) -> None:
     Raises:
         StorageFailed: it could not be written.
     """
-    write_beside(root, CALIBRATION_FILE, orjson.dumps(document, option=orjson.OPT_INDENT_2) + b"\n")
+    name = RunFiles(root).calibration.name
+    write_beside(root, name, orjson.dumps(document, option=orjson.OPT_INDENT_2) + b"\n")
 
 
 def read_calibration(root: Path) -> tuple[dict[str, Any] | None, str | None]:
     """Give what was kept of a run's calibration, or what is wrong with it."""
+    path = RunFiles(root).calibration
     try:
-        document = orjson.loads((root / CALIBRATION_FILE).read_bytes())
+        document = orjson.loads(path.read_bytes())
     except FileNotFoundError:
         return None, None
     except (OSError, orjson.JSONDecodeError) as error:
-        return None, f"{CALIBRATION_FILE}: {error}; it is not used"
+        return None, f"{path.name}: {error}; it is not used"
     if not _is_sound(document):
-        return None, f"{CALIBRATION_FILE} is not of {CALIBRATION_SCHEMA}; it is not used"
+        return None, f"{path.name} is not of {CALIBRATION_SCHEMA}; it is not used"
     return document, None
 
 

@@ -21,7 +21,16 @@ Step = Callable[[dict[str, Any]], dict[str, Any]]
 """From a document of version N to one of N+1; pure."""
 
 NEWEST: Final[Mapping[str, int]] = MappingProxyType(
-    {"run": 1, "attempt": 1, "event": 1, "lock": 1, "progress": 1, "metrics": 1, "analysis": 1}
+    {
+        "run": 1,
+        "attempt": 1,
+        "event": 1,
+        "lock": 1,
+        "progress": 1,
+        "metrics": 1,
+        "analysis": 1,
+        "calibration": 1,
+    }
 )
 STEPS: Final[Mapping[tuple[str, int], Step]] = MappingProxyType({})
 
@@ -68,7 +77,7 @@ def formats_of(root: Path) -> list[FileFormat]:
     """List the files of a run that carry a version, those that are there. Blocking."""
     files = RunFiles(root)
     found = []
-    derived = (files.progress, files.metrics, files.analysis)
+    derived = (files.progress, files.metrics, files.analysis, files.calibration)
     for path in (files.document, files.attempts, files.events, *derived):
         if path.is_file():
             schema = _schema(path)

@@ -142,6 +142,11 @@ class RunFiles:
         return self.root / "metrics.json"
 
     @property
+    def calibration(self) -> Path:
+        """What its benchmark's ceiling and floor say of its tasks, where that was asked for."""
+        return self.root / "calibration.json"
+
+    @property
     def summary(self) -> Path:
         """Derived figures, for people."""
         return self.root / "summary.md"
