@@ -135,6 +135,20 @@ def test_categories_have_their_own_differences(tmp_path: Path) -> None:
     assert found.categories["y"][1] == Tally(0, 1, 1)
 
 
+def test_the_other_way_round_all_is_mirrored(tmp_path: Path) -> None:
+    first = a_side(
+        tmp_path, "a", {"x": [YES, NO], "y": [NO, NO], "z": [NO, FATAL], "w": [YES, YES]}
+    )
+    second = a_side(tmp_path, "b", {"x": [YES, YES], "y": [YES, NO], "z": [NO, NO], "w": [NO, YES]})
+    (forth,) = compare_runs([first, second])
+    (back,) = compare_runs([second, first])
+    assert back.difference.value == pytest.approx(-forth.difference.value)
+    assert back.test.p == pytest.approx(forth.test.p)
+    assert (back.tally.wins, back.tally.losses) == (forth.tally.losses, forth.tally.wins)
+    low, high = forth.bounds or (0.0, 0.0)
+    assert back.bounds == pytest.approx((-high, -low))
+
+
 def test_several_runs_are_adjusted_by_holm(tmp_path: Path) -> None:
     base = a_side(tmp_path, "a", numbered([NO] * 12))
     others = [

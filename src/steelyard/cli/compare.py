@@ -54,8 +54,9 @@ def compare(
 ) -> int:
     """Compare RUN_B with RUN_A task by task: the difference, how sure it is, what changed.
 
-    A run is a run directory, or a folder of runs, whose newest is taken. Several runs are each
-    compared with RUN_A, and their p-values adjusted by Holm's rule.
+    A run is a run directory, a folder of runs, a run's id, a request's name, or `latest`; of
+    several the newest. Several RUN_B are each compared with RUN_A, and their p-values adjusted by
+    Holm's rule.
     """
     from steelyard.cli.output import note, print_json, say, table_lines
     from steelyard.cli.report_files import check_writable, status_with, write_reports
