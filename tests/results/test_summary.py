@@ -24,7 +24,7 @@ GOLDEN = Path(__file__).parent / "golden"
 
 
 def a_mixed_run(tmp_path: Path) -> Path:
-    origin = {"run_id": "20260801_000000", "path": "elsewhere", "cost_usd": 0.002}
+    origin = {"run_id": "20260801_000000", "path": "elsewhere", "cost_usd": 0.001}
     records = [
         a_record("a", 1, category="math"),
         a_record("a", 2, category="math"),
@@ -142,6 +142,19 @@ def test_what_was_scored_again_is_told_from_what_was_taken_whole(tmp_path: Path)
     assert (metrics["reused"]["attempts"], metrics["reused"]["rescored"]) == (3, 1)
     text = next(tmp_path.rglob("summary.md")).read_text()
     assert "reused attempts: 3 (3 of 20260801\\_000000), 1 of them scored again" in text
+
+
+def test_what_scoring_again_cost_was_not_paid_before(tmp_path: Path) -> None:
+    origin = {"run_id": "20260801_000000", "path": "elsewhere", "cost_usd": 0.25}
+    records = [
+        a_record("a", 1, reused_from=origin, usage=Usage(requests=3, cost_usd=0.75)),
+        a_record("a", 2, reused_from={**origin, "cost_usd": None}, usage=Usage(cost_usd=None)),
+    ]
+    whole = summarise(write_run(tmp_path / "both", records).root)
+    assert whole["reused"]["usage"]["cost_usd"] is None
+    priced = summarise(write_run(tmp_path / "one", records[:1]).root)
+    assert priced["usage"]["cost_usd"] == 0.75
+    assert priced["reused"]["usage"]["cost_usd"] == 0.25
 
 
 def test_a_mean_that_skipped_attempts_forbid_says_so(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from array import array
 from collections import Counter
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -182,7 +182,9 @@ class _Totals:
         if record.trust is not None:
             self.trust[record.trust.value] += 1
         if record.reused_from is not None:
-            self.reused_usage += record.usage
+            # What scoring it again costs is this run's; what was paid before stands in the record.
+            paid = record.reused_from.get("cost_usd", record.usage.cost_usd)
+            self.reused_usage += replace(record.usage, cost_usd=paid)
             self.reused_attempts += 1
             self.reused_from[str(record.reused_from.get("run_id"))] += 1
             # What is taken whole keeps its times, and those are of before this run.

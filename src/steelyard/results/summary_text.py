@@ -311,6 +311,8 @@ def _usage(metrics: Mapping[str, Any]) -> str:
     )
     if metrics["reused"]["attempts"]:
         line += f" Of this reused: {dollars(reused['cost_usd'])}."
+    if metrics["in_flight"]:
+        line += " What was in flight when the run ended is not in it."
     return line
 
 
