@@ -127,7 +127,7 @@ def test_reports_are_written_beside(steelyard: Run, roots: list[str], project: P
         (["--junit", "x", "--markdown", "x"], "is named twice"),
         (["--format", "html"], "--format"),
         (["results/toy/a"], "is the same run as"),
-        (["results/none"], "there is no run here"),
+        (["results/none"], "no run 'results/none'"),
     ],
 )
 def test_what_cannot_be_meant_is_exit_2(
@@ -191,7 +191,7 @@ def test_a_run_may_be_named_by_its_id(steelyard: Run, project: Path) -> None:
     a_side(Path("results/group"), "first", figures)
     twice = steelyard("compare", "first", "second")
     assert (twice.status, "2 requests have a run 'first'" in twice.err) == (2, True)
-    assert "there is no run here" in steelyard("compare", "third", "second").err
+    assert "no run 'third'" in steelyard("compare", "third", "second").err
     (project / "steelyard.yaml").write_text("runtime: {results_dir: results/group}\n")
     assert steelyard("compare", "first", "results/toy/first").status == 0
 

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 def analysis(run: Path, names: tuple[str, ...], as_json: bool, debug: bool) -> int:
     """Analyze RUN, rebuild its analysis.json and analysis.md, and print one of them.
 
-    RUN is a run directory, or a folder of runs, whose newest is taken.
+    RUN is a run directory, a folder of runs, a run's id, a request's name, or `latest`; of several
+    runs the newest.
     A run that is going on is analyzed as it stands; its files are left to its owner.
     """
     from steelyard.cli.output import print_json, print_warnings, say

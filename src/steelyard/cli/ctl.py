@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import difflib
-import os
-from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,8 +13,6 @@ from steelyard.cli.options import output_options
 from steelyard.results.consumption import dollars
 from steelyard.results.figures import usd
 
-_MAX_DEPTH: Final = 4
-"""`<results_dir>/[<run_name>/]<namespace>/<run_id>`: a run lies no deeper."""
 _OPERANDS: Final = {
     "status": (),
     "pause": (),
@@ -47,8 +43,8 @@ _NOT_DONE: Final = {
 def ctl(run: str, action: str, operands: tuple[str, ...], as_json: bool, debug: bool) -> int:
     """Look at the launch that RUN belongs to, while it runs, or steer it.
 
-    RUN is a run directory, a folder of runs, a run's id, or `latest`: the run that began last of
-    those that go on in the results folder. All runs of one launch are steered together.
+    RUN is a run directory, a folder of runs, a run's id, a request's name, or `latest`; of several
+    runs the last to have begun of those that go on. All runs of one launch are steered together.
 
     \b
     status             where it stands (the default)
@@ -107,66 +103,20 @@ def find_run(text: str) -> Path:
     Raises:
         BadInput: there is none.
     """
-    from steelyard.config.errors import BadInput
-    from steelyard.results.layout import RunFiles
+    from steelyard.cli.run_argument import chosen
 
-    path = Path(text)
-    if RunFiles(path).document.exists():
-        return path
-    if path.is_dir():
-        return _newest(list(_runs_below(path)), f"below {text}")
-    results = _results_dir()
-    runs = list(_runs_below(results))
-    if text == "latest":
-        return _newest(runs, f"below {results}")
-    named = [root for root in runs if root.name == text]
-    if not named or os.sep in text:
-        raise BadInput(
-            f"no run {text!r}: no such folder, and no such run id below {results}",
-            remedy="name a run directory, a run's id, or `latest`",
-        )
-    return _newest(named, f"with the id {text}")
+    return chosen(Path(text), _begun)
 
 
-def _newest(roots: Sequence[Path], where: str) -> Path:
-    """Of those that go on the last to have begun, else simply that."""
-    from steelyard.config.errors import BadInput
+def _begun(root: Path) -> tuple[bool, int]:
+    """Order what goes on after what does not, then by when it began."""
     from steelyard.results.layout import RunFiles
     from steelyard.results.lock import is_alive
 
-    if not roots:
-        raise BadInput(f"there is no run {where}", remedy="name a run directory")
-
-    def begun(root: Path) -> tuple[bool, int]:
-        try:
-            return is_alive(RunFiles(root).lock), RunFiles(root).document.stat().st_mtime_ns
-        except OSError:
-            return False, 0
-
-    return max(roots, key=begun)
-
-
-def _runs_below(folder: Path, depth: int = _MAX_DEPTH) -> Iterator[Path]:
-    from steelyard.results.layout import RunFiles
-
-    if RunFiles(folder).document.exists():
-        yield folder
-        return
-    if depth <= 0:
-        return
-    with suppress(OSError), os.scandir(folder) as entries:
-        for entry in entries:
-            if entry.is_dir(follow_symlinks=False) and not entry.name.startswith("."):
-                yield from _runs_below(Path(entry.path), depth - 1)
-
-
-def _results_dir() -> Path:
-    from steelyard.components.known import REGISTRY
-    from steelyard.config.resolve import resolve_config
-    from steelyard.config.source import plain
-
-    tree = plain(resolve_config(components=REGISTRY).provenance.root)
-    return Path((tree.get("runtime") or {}).get("results_dir") or "results")
+    try:
+        return is_alive(RunFiles(root).lock), RunFiles(root).document.stat().st_mtime_ns
+    except OSError:
+        return False, 0
 
 
 def _what_came_of_it(

@@ -37,7 +37,8 @@ def explain_reuse(
 ) -> int:
     """Compare a finished RUN with a request, field by field and attempt by attempt.
 
-    RUN is a run directory, or a folder of runs, whose newest is taken.
+    RUN is a run directory, a folder of runs, a run's id, a request's name, or `latest`; of several
+    runs the newest.
     """
     from steelyard.cli.dry_run import resolved
     from steelyard.cli.run_argument import run_root

@@ -55,7 +55,10 @@ def show(
     as_json: bool,
     debug: bool,
 ) -> int:
-    """List the attempts of RUN: a run directory, or a folder of runs, whose newest is taken.
+    """List the attempts of RUN.
+
+    RUN is a run directory, a folder of runs, a run's id, a request's name, or `latest`; of several
+    runs the newest.
 
     With TASK or --failed each is shown whole: the prompt, the steps, the answer, why it scored
     what it did, and its issues.

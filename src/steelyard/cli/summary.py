@@ -17,7 +17,8 @@ import click
 def summary(run: Path, junit_file: Path | None, markdown_file: Path | None, as_json: bool) -> int:
     """Rebuild metrics.json and summary.md of RUN, and print one of them.
 
-    RUN is a run directory, or a folder of runs, whose newest is taken.
+    RUN is a run directory, a folder of runs, a run's id, a request's name, or `latest`; of several
+    runs the newest.
     A run that is going on is shown as it stands; its files are left to its owner.
     """
     from steelyard.cli.output import print_json, print_warnings, say

@@ -1,12 +1,19 @@
-"""The newest run of a request: what is meant where a folder of runs is named in place of a run."""
+"""The newest run of a folder: what is meant where a folder of runs is named in place of a run."""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from steelyard.results.documents import RunUnreadable, read_run_document
 from steelyard.results.layout import RunFiles
+
+MAX_DEPTH: Final = 4
+"""`<results_dir>/[<run_name>/]<namespace>/<run_id>`: a run lies no deeper."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,20 +26,36 @@ class NewestRun:
 
 
 def newest_run(path: Path) -> NewestRun:
-    """Give the run directory that a path names: itself, or the newest run right below it.
+    """Give the run directory that a path names: itself, or the newest run below it.
 
     A path that holds no run is given back: whoever reads it says what is wrong with it.
     """
     if RunFiles(path).document.exists() or not path.is_dir():
         return NewestRun(path, 0)
+    return newest_of(runs_below(path)) or NewestRun(path, 0)
+
+
+def newest_of(roots: Iterable[Path]) -> NewestRun | None:
+    """Choose the run that began last; None where none can be read."""
     found: list[tuple[str, int, Path]] = []
-    for child in path.iterdir():
-        if not RunFiles(child).document.exists():
-            continue
+    for root in roots:
         try:
-            created = str(read_run_document(child).get("created_at", ""))
+            created = str(read_run_document(root).get("created_at", ""))
         except RunUnreadable:
             continue
-        number = child.name.partition("-")[2]  # `-2`, `-3`: of one second
-        found.append((created, int(number) if number.isdecimal() else 1, child))
-    return NewestRun(max(found)[2], len(found)) if found else NewestRun(path, 0)
+        number = root.name.partition("-")[2]  # `-2`, `-3`: of one second
+        found.append((created, int(number) if number.isdecimal() else 1, root))
+    return NewestRun(max(found)[2], len(found)) if found else None
+
+
+def runs_below(folder: Path, depth: int = MAX_DEPTH) -> Iterator[Path]:
+    """Find the run directories in and below a folder; links are not followed."""
+    if RunFiles(folder).document.exists():
+        yield folder
+        return
+    if depth <= 0:
+        return
+    with suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False) and not entry.name.startswith("."):
+                yield from runs_below(Path(entry.path), depth - 1)
