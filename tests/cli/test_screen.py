@@ -86,6 +86,12 @@ def test_a_cost_that_is_not_known_is_not_shown_as_nothing() -> None:
     assert "cost unknown" in text(view([progress(cost_usd=None)]))
 
 
+def test_a_sum_that_leaves_out_what_is_not_known_says_so() -> None:
+    known, unknown = progress("a", cost_usd=0.5), progress("b", cost_usd=None)
+    assert "at least $0.50" in text(view([known, unknown]))
+    assert "at least" not in text(view([known, progress("b", cost_usd=0.25)]))
+
+
 def test_what_ended_has_no_line_and_when_all_has_nothing_is_shown() -> None:
     ended = progress("over", state="ended", running=0)
     assert "over" not in text(view([ended, progress("going")]))

@@ -150,3 +150,9 @@ def test_what_a_killed_removal_left_is_no_run_and_goes_with_the_next(tmp_path: P
     assert [one.namespace.name for one in find_runs(results)] == ["ceiling"]
     assert remove_rubbish(results) == [results / "chat" / f"{LEAVING}first"]
     assert (results / "ceiling" / "first").exists()
+
+
+def test_a_run_is_as_large_as_du_says(tmp_path: Path) -> None:
+    for one in find_runs(copied(tmp_path)):
+        every = [one.root, *one.root.rglob("*")]
+        assert one.bytes == sum(path.lstat().st_blocks * 512 for path in every)

@@ -117,6 +117,8 @@ def look_at(root: Path) -> KeptRun:
     with suppress(RunUnreadable, ValueError):
         created = datetime.fromisoformat(str(read_run_document(root)["created_at"]))
     sizes: dict[Part, int] = defaultdict(int)
+    with suppress(OSError):
+        sizes[Part.RECORDS] += root.stat().st_blocks * 512  # the folder itself
     for entry in os.scandir(root):
         part = Part.LOGS if entry.name.startswith("run.log") else _PART_OF.get(entry.name)
         sizes[part or Part.OTHER] += _bytes_of(entry)
