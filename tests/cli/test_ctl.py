@@ -127,6 +127,31 @@ def test_what_makes_no_sense_is_exit_2(
     assert said in ran.err
 
 
+def test_more_than_a_lowered_limit_is_explained() -> None:
+    none = {"spent_usd": 0.0, "limit_usd": None, "spent_tokens": 0, "limit_tokens": None}
+    use = {"running": 8, "limit": 2}
+    lines = status_lines(
+        {"state": "running", "task_concurrency": 4, "running": 8, "providers": {"sandbox": use},
+         "budget": none, "requests": []}
+    )  # fmt: skip
+    assert lines[:2] == [
+        "running: 8 (limit 4) run (sandbox 8 (limit 2))",
+        "what is above a limit began before it was lowered, and goes on to its end",
+    ]
+
+
+def test_a_status_right_after_a_change_counts_what_it_let_start(
+    project: Path, steelyard: Run, going: Callable[..., Any]
+) -> None:
+    going(SLOW)
+    deadline = time.monotonic() + 20
+    while steelyard("ctl", "latest", "--json").json["status"]["running"] < 2:
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    status = steelyard("ctl", "latest", "concurrency", "6", "--json").json["status"]
+    assert status["running"] == sum(one["running"] for one in status["requests"]) == 6
+
+
 def test_a_status_names_budgets_and_what_is_waited_for() -> None:
     budget = {"spent_usd": 1.5, "limit_usd": 2.0, "spent_tokens": 70, "limit_tokens": 100}
     none = {"spent_usd": 0.0, "limit_usd": None, "spent_tokens": 0, "limit_tokens": None}
@@ -146,5 +171,6 @@ def test_a_status_names_budgets_and_what_is_waited_for() -> None:
         }
     )
     assert lines[0] == "paused: 0 of at most 4 run (docker 0 of 8, ssh 0)"
+    assert "what is above a limit" not in lines[1]
     assert lines[-1].split("  ")[0] == "a"
     assert lines[-1].endswith("3  unknown ($1.50 of $2.00, 70 of 100 tokens)  backoff")

@@ -136,13 +136,15 @@ def status_lines(status: dict[str, Any]) -> list[str]:
     from steelyard.cli.pace import duration
 
     providers = ", ".join(
-        f"{name} {use['running']}" + (f" of {use['limit']}" if use["limit"] else "")
+        f"{name} {_of_limit(use['running'], use['limit'])}"
         for name, use in status["providers"].items()
     )
-    lines = [
-        f"{status['state']}: {status['running']} of at most {status['task_concurrency']} run"
-        f" ({providers})"
-    ]
+    running = _of_limit(status["running"], status["task_concurrency"], "at most ")
+    lines = [f"{status['state']}: {running} run ({providers})"]
+    uses = [(status["running"], status["task_concurrency"])]
+    uses += [(use["running"], use["limit"]) for use in status["providers"].values()]
+    if any(limit and running > limit for running, limit in uses):
+        lines.append("what is above a limit began before it was lowered, and goes on to its end")
     spent = budget_text(status["budget"])
     if spent:
         lines.append(f"budget: {spent}")
@@ -160,6 +162,12 @@ def status_lines(status: dict[str, Any]) -> list[str]:
         titles = ("age", "request", "task", "attempt", "phase", "for")
         lines += ["", "running longest:", *table_lines(titles, rows)]
     return lines
+
+
+def _of_limit(running: int, limit: int, most: str = "") -> str:
+    if not limit:
+        return str(running)
+    return f"{running} (limit {limit})" if running > limit else f"{running} of {most}{limit}"
 
 
 _COLUMNS: Final = ("request", "state", "ended", "running", "queued", "failed", "cost", "waits for")

@@ -58,7 +58,14 @@ def from_line(line: bytes) -> dict[str, Any]:
 
 
 def answer(controls: Controls, line: bytes, *, token: str, roots: Sequence[Path]) -> bytes:
-    """Do what a request asks and say what came of it; never raises.
+    """Do what a request asks and say what came of it; never raises. `act`, then `reply`."""
+    return reply(controls, act(controls, line, token=token, roots=roots))
+
+
+def act(
+    controls: Controls, line: bytes, *, token: str, roots: Sequence[Path]
+) -> bool | SteelyardError | None:
+    """Do what a request asks; give whether it changed anything, or why it was refused.
 
     Args:
         controls: of the launch.
@@ -73,10 +80,19 @@ def answer(controls: Controls, line: bytes, *, token: str, roots: Sequence[Path]
             raise BadRequest("the token is not this launch's")
         if not any(message.get("root") == str(root) for root in roots):
             raise BadRequest("this process does not own that run")
-        act = ACTIONS.get(str(message.get("action")))
-        if act is None:
+        action = ACTIONS.get(str(message.get("action")))
+        if action is None:
             raise BadRequest("no such action", remedy=f"actions: {', '.join(ACTIONS)}")
-        changed = act(controls, message)
+        return action(controls, message)
+    except SteelyardError as error:
+        return error
+
+
+def reply(controls: Controls, changed: bool | SteelyardError | None) -> bytes:
+    """Say what came of a request, and where the launch stands now; never raises."""
+    try:
+        if isinstance(changed, SteelyardError):
+            raise changed
         return as_line({"ok": True, "changed": changed, "status": controls.status().as_json()})
     except SteelyardError as error:
         problem = error.problems[0]

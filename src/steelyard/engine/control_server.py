@@ -71,10 +71,11 @@ class ControlServer:
         self._callers.add(task)
         try:
             while line := await self._line(reader):
-                reply = protocol.answer(
+                changed = protocol.act(
                     self._controls, line, token=self._token, roots=self._controls.roots
                 )
-                writer.write(self._redact(reply))
+                await asyncio.sleep(0)  # what it let start has begun by then, and is counted
+                writer.write(self._redact(protocol.reply(self._controls, changed)))
                 async with asyncio.timeout(CALL_LIMIT_S):
                     await writer.drain()
         except (OSError, TimeoutError):  # it has gone, or takes no answer
