@@ -199,7 +199,7 @@ class ScoringContext(Protocol):
     @property
     def artifacts(self) -> Mapping[str, Path]:
         """What was collected, as host paths: each path of `TaskInput.collect` that existed, and
-        each file that `TaskInput.artifacts` took. Empty in mode `reuse`: look into `session`."""
+        each file that `TaskInput.artifacts` took."""
         ...
 
     @property

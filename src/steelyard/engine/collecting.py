@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
-from steelyard.components.artifacts import ArtifactSpec
+from steelyard.components.artifacts import ArtifactSpec, EvaluationMode
 from steelyard.components.environment import Session
 from steelyard.components.issues import AttemptFault, IssueCode, Phase
 from steelyard.results.artifacts import (
@@ -104,7 +104,7 @@ def _checked(wanted: ArtifactSpec) -> ArtifactSpec:
 
 async def _input_folder(work: Work) -> Path:
     place = work.spec.place
-    if place is None:
+    if place is None or work.input.mode is EvaluationMode.REUSE:
         return await work.make_scratch() / "inputs"
     folder = attempt_folder(work.spec.task.id, work.spec.attempt)
     return Path(place.root) / folder / f"inputs-{work.spec.execution}"
@@ -113,7 +113,7 @@ async def _input_folder(work: Work) -> Path:
 async def _note_inputs(work: Work) -> None:
     """Digest what was taken, for the checkpoint; what cannot be read cannot be kept."""
     place = work.spec.place
-    if place is None:
+    if place is None or work.input.mode is EvaluationMode.REUSE:
         return
     root, has_secret = Path(place.root), work.services.storage.has_secret
     for path, source in work.inputs.items():

@@ -52,9 +52,7 @@ def saved_artifacts(request: Request) -> tuple[ArtifactSpec, ...]:
                 globs=tuple(text for text in texts if is_pattern(text)),
             )
         )
-    whole = (
-        ArtifactSpec.from_json(one.model_dump()) for one in written if not isinstance(one, str)
-    )
+    whole = [one for one in written if not isinstance(one, str)]
     return (*found, *(ArtifactSpec.from_json(one.model_dump()) for one in whole))
 
 

@@ -31,6 +31,7 @@ from steelyard.benchmarks.pack.template_language import TemplateProblem
 from steelyard.benchmarks.pack.tool_calling.expected import filled
 from steelyard.benchmarks.pack.validators.contract import PASSED, Validator, Verdict, Work
 from steelyard.benchmarks.pack.validators.judge import ModelJudge
+from steelyard.components.artifacts import EvaluationMode
 from steelyard.components.benchmark import (
     Benchmark,
     BenchmarkInfo,
@@ -71,6 +72,9 @@ class PackBenchmark(Benchmark):
         self._folder_digests: dict[str, str] = {}
         self.asks_judges = True
         """False: a judge that would have to be asked counts as satisfied; for `pack check`."""
+        self.judge_faults: dict[str, str] | None = None
+        """By task, why a judge gave no verdict; kept where a mapping is put here, as `pack check`
+        does."""
 
     @cached_property
     def pack(self) -> Pack:
@@ -146,6 +150,7 @@ class PackBenchmark(Benchmark):
             tuple(map(str, pack.file.answer.command)) if pack.file.answer.command else None,
             pack.collect,
             pack.reads_steps,
+            evaluation=EvaluationMode(mode) if (mode := pack.file.scoring.mode) else None,
         )
 
     def generation_content(self, task: Task) -> Any:
@@ -223,7 +228,7 @@ class PackBenchmark(Benchmark):
         reasons: dict[str, str] = {}
         more: dict[str, Any] = {}
         for validator in pack.validators:
-            verdict = await self._verdict(validator, work)
+            verdict = await self._verdict(validator, work, task.id)
             found.append(Weighed(verdict.value, validator.weight, validator.is_gate))
             metrics[f"validator.{validator.name}"] = (
                 verdict.value if validator.is_scalar else verdict.value >= 1
@@ -246,9 +251,17 @@ class PackBenchmark(Benchmark):
             },
         )
 
-    async def _verdict(self, validator: Validator, work: Work) -> Verdict:
-        is_asked = isinstance(validator, ModelJudge) and validator.text_of(work) is not None
-        return PASSED if is_asked and not self.asks_judges else await validator.verdict(work)
+    async def _verdict(self, validator: Validator, work: Work, task_id: str) -> Verdict:
+        if not isinstance(validator, ModelJudge):
+            return await validator.verdict(work)
+        if not self.asks_judges and validator.text_of(work) is not None:
+            return PASSED
+        try:
+            return await validator.verdict(work)
+        except AttemptFault as fault:
+            if self.judge_faults is not None:
+                self.judge_faults[task_id] = fault.message
+            raise
 
     def _prompt_text(self, task: Task) -> str:
         """Give the prompt, whoever says what in it; it does not depend on the attempt."""

@@ -192,7 +192,7 @@ class _Loader:
             },
             shown_fields=tuple(fields),
             shown_digest=self._shown_digest(messages, workspace, needs, collect),
-            scoring_digest=data_digest(file.scoring.model_dump(mode="json")),
+            scoring_digest=data_digest(_scoring_rules(file)),
             digest=self._digest(self.root),
             healed=self.found,
             faulty=frozenset(self.templates.faulty),
@@ -387,3 +387,11 @@ class _Loader:
         except (PathProblem, OSError) as error:
             self.problems.append(Problem(str(error), Where(shown_path(folder))))
             return ""
+
+
+def _scoring_rules(file: PackFile) -> dict[str, Any]:
+    """Give what decides a score; where it is scored only where the pack says it."""
+    rules = file.scoring.model_dump(mode="json")
+    if rules["mode"] is None:
+        del rules["mode"]
+    return rules

@@ -96,6 +96,9 @@ class ScoringSpec(Strict):
     threshold: Annotated[float, Field(ge=0, le=1)] | None = None
     """`correct` is score >= threshold; None: the primary metric is `score` itself."""
     network: Literal["none"] = "none"
+    mode: Literal["fresh", "reuse"] | None = None
+    """`reuse`: scored in the agent's own environment, still open. None: in one of its own, where
+    scoring needs any."""
 
 
 class PackFile(Strict):
