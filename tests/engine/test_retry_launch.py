@@ -11,13 +11,14 @@ import pytest
 
 from steelyard.components.issues import IssueCode, Outcome, Phase
 from steelyard.engine.events import AttemptObserver, LaunchResult, RunOutcome
+from steelyard.models.backoff import Backoff
 from steelyard.results.executions import earlier_executions
 from steelyard.results.reader import RunReader
 from steelyard.results.records import AttemptRecord
 from steelyard.results.summary import rebuild
 from steelyard.testing.endpoint import MockEndpoint
 from tests.engine.flaky import LONG_WAIT, agent_ran, events, files_of, flaky, run_flaky
-from tests.engine.launching import records
+from tests.engine.launching import records, request
 
 SCORER = f"{Path(__file__).with_name('flaky.py')}:FlakyScorer"
 
@@ -329,3 +330,20 @@ def test_the_ledger_adds_up_with_retries(tmp_path: Path) -> None:
     counts = Counter(record.outcome for record in records(result))
     assert counts == {Outcome.SCORED: 10, Outcome.FAILED_FATAL: 2}
     assert sum(result.requests[0].counts.values()) == 12
+
+
+def test_a_pause_that_the_endpoint_asks_for_is_kept_before_the_retry(tmp_path: Path) -> None:
+    with MockEndpoint("--text", "right", "--fault", "429:first=1,retry_after=1") as endpoint:
+        one = request(
+            benchmark={"tasks": 1},
+            harness={"id": "chat"},
+            model={"id": "m", "base_url": endpoint.url, "max_request_retries": 0},
+            execution={"max_retries": 1},
+        )
+        result = run_flaky(tmp_path, one, backoff=Backoff(base_s=0.0, cap_s=0.0))
+    record = only(result)
+    assert (record.outcome, record.executions) == (Outcome.SCORED, 2)
+    (issue,) = record.issues
+    assert (issue.code, issue.retry_after_s) == (IssueCode.MODEL_UNAVAILABLE, 1.0)
+    (retry,) = events(result.requests[0].run_dir, "retry")
+    assert retry["wait_s"] == pytest.approx(1.0)
