@@ -138,3 +138,47 @@ def test_show_gives_a_prompt_and_offers_near_ids(tmp_path: Path, pack: Any) -> N
     wrong = pack("show", root, "--case", "secondd")
     assert wrong.status == 2
     assert "did you mean second?" in wrong.err
+
+
+@pytest.mark.parametrize(
+    ("more", "scoring", "field"),
+    [
+        ("prompt: 'say {{ answer }}'", NUMBER, "prompt"),
+        ("prompt: hi\nsystem: 'it is {{ answer }}'", NUMBER, "system"),
+        (
+            "messages: [{role: user, content: hi}, {role: user, content: '{{ answer | trim }}'}]",
+            "[{type: contains, expected: [x, '{{ answer }}']}]",
+            "messages[1].content",
+        ),
+        (
+            "prompt: '{{ answer }}'\nreference: '{{ answer }}'",
+            "[{type: exact, expected: 1}]",
+            "prompt",
+        ),
+    ],
+)
+def test_a_prompt_that_gives_the_answer_away_is_warned_of(
+    tmp_path: Path, pack: Any, more: str, scoring: str, field: str
+) -> None:
+    said = pack("check", write_pack(tmp_path, scoring, more=more), "--no-play")
+    assert said.status == 0
+    assert f"{field}: the agent is shown 'answer'" in said.err
+
+
+def test_a_prompt_that_shows_options_or_what_is_computed_with_is_not_warned_of(
+    tmp_path: Path, pack: Any
+) -> None:
+    cases = [{"id": "a", "options": ["x", "y"], "answer": "x", "q": "which?"}]
+    scoring = (
+        "[{type: choice, expected: '{{ answer }}', options: '{{ options }}'},"
+        " {type: exact, expected: '{{ q | upper }}'}]"
+    )
+    more = "prompt: '{{ q }} {{ options | join }}'"
+    root = write_pack(tmp_path, scoring, cases, more)
+    said = pack("check", root, "--no-play", "--json")
+    assert (said.status, said.json["warnings"]) == (0, [])
+
+
+def test_one_case_is_one_case(tmp_path: Path, pack: Any) -> None:
+    root = write_pack(tmp_path, NUMBER, more="prompt: '{{ q }}'")
+    assert "1 case, every prompt renders" in pack("check", root, "--no-play").out

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from steelyard.cli.options import output_options
-from steelyard.cli.output import note, print_json, print_table, say
+from steelyard.cli.output import note, print_json, print_table, print_warnings, say, warnings_json
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -63,7 +63,7 @@ def check(
     nothing passes one. Validators of type judge ask nobody and count as passed, unless --judge is
     given ({} where the pack itself says who judges).
     """
-    from steelyard.benchmarks.pack.check import PackReport, render_problems
+    from steelyard.benchmarks.pack.check import PackReport, given_away, render_problems
     from steelyard.cli.pack_judge import read_judge
     from steelyard.config.errors import BadInput
     from steelyard.config.secrets import SecretStore
@@ -82,10 +82,19 @@ def check(
         report = PackReport(info.id, info.version, ())
     else:
         report = _played(benchmark, tasks, env, store)
+    warnings = given_away(benchmark)
     not_asked = list(benchmark.judges) if judge is None else []
     if as_json:
-        print_json({**report.as_json(), "case_count": len(tasks), "judges_not_asked": not_asked})
+        print_json(
+            {
+                **report.as_json(),
+                "case_count": len(tasks),
+                "judges_not_asked": not_asked,
+                "warnings": warnings_json(warnings),
+            }
+        )
     else:
+        print_warnings(warnings)
         if not_asked and not no_play:
             names = ", ".join(not_asked)
             note(f"warning: not asked, and counted as passed: {names}; --judge JSON asks")
@@ -154,7 +163,7 @@ def _played(
 
 
 def _print_report(report: PackReport, cases: int, *, has_reference: bool) -> None:
-    say(f"{report.slug} {report.version}: {cases} cases, every prompt renders")
+    say(f"{report.slug} {report.version}: {cases} case{'s' * (cases != 1)}, every prompt renders")
     if not report.cases:
         return
     if not has_reference:
@@ -166,10 +175,16 @@ def _print_report(report: PackReport, cases: int, *, has_reference: bool) -> Non
                 case.id,
                 None if case.oracle is None else case.oracle.score,
                 case.nop.score,
-                "; ".join(case.findings) or "ok",
+                "; ".join(case.findings) or ("not judged" if case.judge_fault else "ok"),
             )
             for case in report.cases
         ],
     )
     bad = sum(bool(case.findings) for case in report.cases)
-    say(f"{bad} of {len(report.cases)} cases need mending" if bad else "nothing to mend")
+    not_judged = [case.judge_fault for case in report.cases if case.judge_fault is not None]
+    if bad:
+        say(f"{bad} of {len(report.cases)} cases need mending")
+    if not_judged:
+        say(f"{len(not_judged)} of {len(report.cases)} cases were not judged: {not_judged[0]}")
+    if not bad and not not_judged:
+        say("nothing to mend")

@@ -65,6 +65,8 @@ async def opened_players(
         environment_id = resolve_auto(benchmark.info().runs_model_code)
     store = store or SecretStore()
     redact = Redactor(store).text
+    judge_faults: dict[str, str] = {}
+    benchmark.judge_faults = judge_faults
     endpoints = EndpointPool(store, clock)
     maker = Maker(store, clock, endpoints, Path.cwd())
     environment = maker.component(Kind.ENVIRONMENT, ComponentSpec(environment_id))
@@ -101,7 +103,12 @@ async def opened_players(
         if result.outcome is not Outcome.SCORED:
             failure = "; ".join(issue.message for issue in result.issues) or result.outcome.value
         played = played_from(result.metrics, result.details, failure)
-        return replace(played, reason=redact(played.reason)) if played.reason else played
+        judge_fault = judge_faults.pop(task.id, None)
+        return replace(
+            played,
+            reason=redact(played.reason) if played.reason else None,
+            judge_fault=redact(judge_fault) if judge_fault else None,
+        )
 
     try:
         yield play

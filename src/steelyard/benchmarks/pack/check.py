@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from steelyard.benchmarks.pack.benchmark import PackBenchmark
+from steelyard.benchmarks.pack.template import compile_template
 from steelyard.components.benchmark import Task
 from steelyard.components.issues import AttemptFault
 from steelyard.config.errors import Problem, Where
@@ -26,6 +27,8 @@ class Played:
     """None where the attempt ended without one."""
     reason: str | None
     """Why it was not scored, or fell short."""
+    judge_fault: str | None = None
+    """Why its judge gave no verdict, which says nothing of the case."""
 
 
 Play = Callable[[Player, Task], Awaitable[Played]]
@@ -41,6 +44,8 @@ class CaseReport:
     nop: Played
     findings: tuple[str, ...]
     """What is wrong; empty where nothing."""
+    judge_fault: str | None = None
+    """Why a judge gave no verdict: nothing is known of the case then."""
 
     def as_json(self) -> dict[str, Any]:
         """Give the form that `--json` prints."""
@@ -49,6 +54,7 @@ class CaseReport:
             "oracle": None if self.oracle is None else self.oracle.score,
             "nop": self.nop.score,
             "findings": list(self.findings),
+            "judge_fault": self.judge_fault,
         }
 
 
@@ -62,8 +68,8 @@ class PackReport:
 
     @property
     def passed(self) -> bool:
-        """True where nothing is wrong with any case."""
-        return not any(case.findings for case in self.cases)
+        """True where every case was judged, and nothing is wrong with it."""
+        return not any(case.findings or case.judge_fault for case in self.cases)
 
     def as_json(self) -> dict[str, Any]:
         """Give the document that `--json` prints."""
@@ -89,6 +95,41 @@ def render_problems(benchmark: PackBenchmark, tasks: Sequence[Task]) -> list[Pro
             if len(problems) == 100:
                 break
     return problems
+
+
+def given_away(benchmark: PackBenchmark) -> list[Problem]:
+    """Name the fields that a prompt shows and that an answer is compared with as they are.
+
+    Where the task is to repeat a text that is right; where it is not, the answer is given away.
+    """
+    pack = benchmark.pack
+    compared: dict[str, str] = {}
+    if pack.reference is not None and pack.reference.answer is not None:
+        compared[pack.reference.answer.field or ""] = "the reference is"
+    for validator, spec in zip(pack.validators, pack.file.scoring.validators, strict=True):
+        expected = getattr(spec, "expected", None)
+        for source in expected if isinstance(expected, list) else [expected]:
+            if isinstance(source, str):
+                field = compile_template(source).field or ""
+                compared[field] = f"the validator {validator.name} compares answers with"
+    compared.pop("", None)
+    return [
+        pack.document.problem(
+            f"the agent is shown {field!r}, which {compared[field]}",
+            *_place_of(benchmark, number),
+            remedy="take it out of what the agent is told, unless the task is to repeat it",
+        )
+        for number, (_, template) in enumerate(pack.messages)
+        for field in sorted(compared.keys() & template.variables)
+    ]
+
+
+def _place_of(benchmark: PackBenchmark, number: int) -> tuple[str | int, ...]:
+    """Say where the message of that number is written."""
+    pack = benchmark.pack
+    if pack.file.messages is not None:
+        return ("messages", number, "content")
+    return ("system" if pack.messages[number][0] == "system" else "prompt",)
 
 
 def bar_of(benchmark: PackBenchmark) -> float:
@@ -118,7 +159,8 @@ async def check_cases(
             oracle = await play("oracle", task) if has_reference else None
             nop = await play("nop", task)
             findings = findings_of(oracle, nop, bar)
-            reports[task.id] = CaseReport(task.id, oracle, nop, findings)
+            judge_fault = (oracle and oracle.judge_fault) or nop.judge_fault
+            reports[task.id] = CaseReport(task.id, oracle, nop, findings, judge_fault)
 
     async with asyncio.TaskGroup() as group:
         for _ in range(min(at_once, len(tasks))):
@@ -130,13 +172,13 @@ async def check_cases(
 def findings_of(oracle: Played | None, nop: Played, bar: float) -> tuple[str, ...]:
     """Say what is wrong with a case, by how ceiling and floor fared."""
     findings = []
-    if oracle is not None and oracle.score is None:
+    if oracle is not None and oracle.score is None and oracle.judge_fault is None:
         findings.append(f"oracle was not scored: {oracle.reason}")
     elif oracle is not None and oracle.score is not None and oracle.score < bar - 1e-9:
         findings.append(f"oracle scores {oracle.score:g}, below {bar:g}: {oracle.reason}")
-    if nop.score is None:
+    if nop.score is None and nop.judge_fault is None:
         findings.append(f"nop was not scored: {nop.reason}")
-    elif nop.score >= bar - 1e-9 and nop.score > 0:
+    elif nop.score is not None and nop.score >= bar - 1e-9 and nop.score > 0:
         findings.append(f"nop scores {nop.score:g}: doing nothing passes")
     return tuple(findings)
 
