@@ -227,3 +227,30 @@ def test_a_judge_that_cannot_be_asked_is_exit_2(
     status = main(["pack", "check", str(checked_pack(tmp_path)), "--judge", judge])
     assert status == 2
     assert words in capsys.readouterr().err
+
+
+@pytest.mark.integration
+def test_a_judge_that_does_not_answer_is_no_fault_of_the_cases(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = {"id": "j", "base_url": "http://127.0.0.1:9/v1", "max_request_retries": 0}
+    judge = json.dumps({"model": model})
+    status, said, _ = check(capsys, checked_pack(tmp_path), "--judge", judge)
+    assert status == 1
+    assert not said["passed"]
+    assert [case["findings"] for case in said["cases"]] == [[] for _ in said["cases"]]
+    assert "the judge j could not be asked" in said["cases"][0]["judge_fault"]
+    assert main(["pack", "check", str(tmp_path), "--judge", judge]) == 1
+    out = capsys.readouterr().out
+    assert "were not judged: the judge j could not be asked" in out
+    assert "need mending" not in out
+    assert "nothing to mend" not in out
+
+
+def test_who_judges_can_be_said_in_a_file_and_on_the_command_line() -> None:
+    for pack in (None, spec(base_url="http://x.example")):
+        with pytest.raises(BadInput) as caught:
+            judge_of(pack, None)
+        for problem in caught.value.problems:
+            assert "under the request's benchmark" in (problem.remedy or "")
+            assert "-P benchmark.judge.model." in (problem.remedy or "")

@@ -100,7 +100,8 @@ def judge_of(pack: JudgeSpec | None, request: JudgeParams | None) -> Judge:
         problems.append(
             Problem(
                 "no model is named to judge",
-                remedy="write `judge: {model: {id: …}}` under the request's benchmark",
+                remedy="write `judge: {model: {id: …}}` under the request's benchmark; with "
+                "`steelyard run`, -P benchmark.judge.model.id=…",
             )
         )
     fault = _endpoint_problem(spec, params)
@@ -155,14 +156,18 @@ def _endpoint_problem(spec: JudgeModelSpec, params: JudgeModelParams) -> Problem
     if params.base_url is not None:
         return None
     has_key = params.api_key is not None or bool(params.extra_headers)
-    confirm = "write it as `judge: {model: {base_url: …}}` under the request's benchmark, if it is"
+    confirm = (
+        "write it as `judge: {model: {base_url: …}}` under the request's benchmark (with "
+        "`steelyard run`, -P benchmark.judge.model.base_url=…), if it is"
+    )
     if spec.base_url is None:
         if has_key:
             return None  # the protocol's own address, chosen by whoever wrote its key
         return Problem(
             "nobody says where the judge is reached",
             remedy="write `judge: {model: {base_url: …, api_key: ${NAME}}}` under the request's "
-            "benchmark",
+            "benchmark; with `steelyard run`, -P benchmark.judge.model.base_url=… and "
+            "-P 'benchmark.judge.model.api_key=${NAME}'",
         )
     shown = shown_url(spec.base_url)
     if has_key:
