@@ -236,3 +236,22 @@ def test_both_ways_of_matching_say_the_same(text: str) -> None:
             assert await last_group(found, text) == expected
 
     asyncio.run(whole())
+
+
+@pytest.mark.parametrize(
+    ("expected", "options", "answer", "reason"),
+    [
+        ("sales", "[accounts, sales]", "accounts", "expected 'sales', found 'accounts'"),
+        ("sales", "[accounts, sales]", "A", "expected 'sales', found 'accounts'"),
+        ("sales", "[accounts, sales]", "neither", "expected 'sales', found no choice"),
+        ("B", "[accounts, sales]", "accounts", "expected B, found A"),
+        ("B", None, "A", "expected B, found A"),
+    ],
+)
+def test_a_choice_is_named_as_the_pack_names_it(
+    tmp_path: Path, expected: str, options: str | None, answer: str, reason: str
+) -> None:
+    more = f", options: {options}" if options else ""
+    benchmark = opened(write_pack(tmp_path, f"[{{type: choice, expected: {expected}{more}}}]"))
+    (task,) = benchmark.load_tasks()
+    assert score(benchmark, task, Context(answer)).details["reasons"]["choice"] == reason

@@ -107,6 +107,9 @@ def test_examples_pass_and_fail_as_shown(name: str, block: str, tmp_path: Path) 
     assert found["passes"].metrics["score"] == 1, found["passes"].details
     assert found["fails"].metrics["score"] < 1
     assert found["fails"].details["reasons"]
+    # No answer at all, as `nop` gives it, is scored too: nothing that is shown raises.
+    nothing = JudgedContext(None, says(verdict=False), artifacts={})
+    assert score(benchmark, task, nothing).metrics["score"] <= 1
 
 
 def _call(name: str, arguments: Mapping[str, Any]) -> Step:

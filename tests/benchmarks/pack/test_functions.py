@@ -223,3 +223,14 @@ def test_a_change_of_the_function_changes_the_version_that_is_scored_by(tmp_path
         assert benchmark.info().runs_model_code
         assert isinstance(benchmark.load_tasks()[0], Task)
     assert len(versions) == 2
+
+
+def test_a_function_that_forgets_none_is_told_that_there_was_no_answer(tmp_path: Path) -> None:
+    source = "def judge(answer):\n    return len(answer.split())\n"
+    assert "`answer` was None" in fault(tmp_path, source, answer=None).message
+    assert "`answer` was None" not in fault(tmp_path, source, answer="1 2 3").message
+
+
+def test_the_remedy_names_every_argument(tmp_path: Path) -> None:
+    (problem,) = problems_of(pack_of(tmp_path, "x = 1\n"))
+    assert "write def judge(answer, case, files, steps)" in problem

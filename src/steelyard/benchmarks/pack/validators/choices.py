@@ -8,7 +8,7 @@ words stand in the answer. Two options at once pick neither.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from string import ascii_uppercase
 from typing import Any, ClassVar, Final
 
@@ -118,7 +118,8 @@ class Choice(TextValidator):
         found = picked(text, options)
         if found == wanted:
             return PASSED
-        return Verdict(0.0, f"expected {wanted}, found {found or 'no choice'}")
+        own = _named_as(rendered(self._expected, fields), wanted, options)
+        return Verdict(0.0, f"expected {own(wanted)}, found {own(found) if found else 'no choice'}")
 
     def fault_in(self, fields: Mapping[str, Any]) -> str | None:
         """Find an expected choice that is not an option."""
@@ -150,6 +151,13 @@ def _expected_letter(written: str, options: Sequence[str] | None) -> str | None:
             return matches[0]
     letters = ascii_uppercase[: len(options)] if options is not None else ascii_uppercase
     return own.upper() if len(own) == 1 and own.upper() in letters else None
+
+
+def _named_as(written: str, wanted: str, options: Sequence[str] | None) -> Callable[[str], str]:
+    """Name options as the pack does: by letters where it expects one, else by their words."""
+    if options is None or written.strip().upper() == wanted:
+        return lambda letter: letter
+    return lambda letter: shown(options[ascii_uppercase.index(letter)].strip())
 
 
 def make_choice(making: Making, spec: ChoiceSpec) -> Choice:

@@ -151,7 +151,8 @@ class Python(Validator):
             raise self._crashed(ending, printed)
         found = orjson.loads(said.removeprefix(f"{word} "))
         if "fault" in found:
-            raise self._crashed(f"{self._called}: {found['fault']}", printed)
+            none = " (`answer` was None: the agent gave none)" if work.answer is None else ""
+            raise self._crashed(f"{self._called}: {found['fault']}{none}", printed)
         value = float(found["value"])
         if not (math.isfinite(value) and 0 <= value <= 1):
             raise self._crashed(f"{self._called} returned {value:g}: a value is from 0 to 1", "")
@@ -240,7 +241,7 @@ def _function(making: Making, file: str, name: str) -> Function:
     if name not in found:
         near = nearest(name, list(found))
         is_async = any(isinstance(p, ast.AsyncFunctionDef) and p.name == name for p in tree.body)
-        remedy = f"did you mean {near}?" if near else f"write def {name}(answer, case, files)"
+        remedy = f"did you mean {near}?" if near else f"write def {name}({', '.join(_ARGUMENTS)})"
         if is_async:
             remedy = "write a plain function, not an async one"
         making.problem(f"{file} defines no function {name}", "run", remedy=remedy)
