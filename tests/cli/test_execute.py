@@ -217,10 +217,23 @@ def test_what_was_refused_before_any_success_has_nothing_to_continue(
 ) -> None:
     refused = request(outcome=RunOutcome.FAILED, reason="refused", **changes)
     lines = report_lines(LaunchResult(RunOutcome.FAILED, 1, (refused,), 1.0))
-    assert lines[-1] == "failed in 1.0 s"
+    assert lines[-2:] == [
+        "failed in 1.0 s",
+        "continue: mend what is said above, then the same command",
+    ]
     beside = request("second", outcome=RunOutcome.CANCELLED)
     lines = report_lines(LaunchResult(RunOutcome.CANCELLED, 130, (refused, beside), 1.0))
     assert lines[-1] == "continue: the same command with --reuse"
+
+
+def test_a_refused_request_names_what_to_look_at() -> None:
+    figures = metrics([]) | {"issues": [REFUSED]}
+    counts = {Outcome.FAILED_FATAL: 1, Outcome.CANCELLED: 17}
+    refused = request(outcome=RunOutcome.FAILED, reason="401", counts=counts, metrics=figures)
+    lines = report_lines(LaunchResult(RunOutcome.FAILED, 1, (refused,), 1.0))
+    assert lines[2] == "  401"
+    assert lines[3].startswith("  look at the key (--model-api-key '${VARIABLE}'")
+    assert max(map(len, lines)) <= 80
 
 
 def test_a_scorer_that_always_crashed_leaves_answers_to_score_again() -> None:

@@ -20,9 +20,12 @@ HEADLINE_MARK: Final = "> "
 _INDENT: Final = "  "
 _MIN_NAME: Final = 12
 NO_BUDGETS: Final[Mapping[str, BudgetLimits]] = MappingProxyType({})
-_REFUSALS: Final = frozenset(
-    {IssueCode.MODEL_ENDPOINT_REJECTED.value, IssueCode.CONFIGURATION.value}
+_REFUSED: Final = IssueCode.MODEL_ENDPOINT_REJECTED.value
+_REFUSED_REMEDY: Final = (
+    "look at the key (--model-api-key '${VARIABLE}', or api_key under model) and at the address "
+    "(--model-base-url, or base_url)"
 )
+_REFUSALS: Final = frozenset({_REFUSED, IssueCode.CONFIGURATION.value})
 """With these alone the same command would be refused in the same way."""
 
 
@@ -46,6 +49,8 @@ def report_lines(
         found += ["", f"{request.name}: {request.outcome}"]
         if request.reason and request.name not in without_reason:
             found += [f"{_INDENT}{line}" for line in request.reason.split("\n")]
+        if request.outcome is RunOutcome.FAILED and _REFUSED in _fatal(request):
+            found += _wrapped(_REFUSED_REMEDY)
         if request.metrics is not None:
             found += score_lines(request.metrics)
         found += _wrapped(f"attempts: {_attempts(request)}")
@@ -62,6 +67,8 @@ def report_lines(
     found.append(f"{result.outcome} in {result.elapsed_s:.1f} s")
     if any(map(_can_continue, result.requests)):
         found.append("continue: the same command with --reuse")
+    elif result.outcome is not RunOutcome.COMPLETED:
+        found.append("continue: mend what is said above, then the same command")
     return found
 
 
@@ -95,9 +102,13 @@ def _can_continue(request: RequestResult) -> bool:
     stopped = request.counts.get(Outcome.NOT_STARTED) or request.counts.get(Outcome.CANCELLED)
     if not request.planned or stopped:
         return False
-    issues = (request.metrics or {}).get("issues") or ()
-    fatal = {issue["code"] for issue in issues if issue["severity"] == Severity.FATAL}
+    fatal = _fatal(request)
     return not fatal or not fatal <= _REFUSALS
+
+
+def _fatal(request: RequestResult) -> set[str]:
+    issues = (request.metrics or {}).get("issues") or ()
+    return {issue["code"] for issue in issues if issue["severity"] == Severity.FATAL}
 
 
 def score_lines(metrics: Mapping[str, Any]) -> list[str]:

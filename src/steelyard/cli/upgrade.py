@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import click
@@ -49,9 +50,9 @@ def upgrade(folder: Path, as_json: bool, debug: bool) -> int:
         ]
         print_json({"folder": str(folder), "runs": len(runs), "upgraded": 0, "files": files})
         return 0
-    counts = dict.fromkeys(sorted({one.schema or "(empty)" for one in found}), 0)
-    for one in found:
-        counts[one.schema or "(empty)"] += 1
-    print_table(("format", "files"), list(counts.items()))
-    say(f"\n{len(runs)} runs, every file in its newest format: nothing to do")
+    counts = Counter(one.schema or f"{one.path.name}, empty" for one in found)
+    print_table(("format", "files"), sorted(counts.items()))
+    say(
+        f"\n{len(runs)} run{'s' * (len(runs) != 1)}, every file in its newest format: nothing to do"
+    )
     return 0

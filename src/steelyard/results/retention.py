@@ -153,7 +153,7 @@ def judge(runs: Sequence[KeptRun], rule: Rule, now: datetime) -> list[Verdict]:
         why = _kept_by(run, rule, now, newest[run.namespace], total)
         if why is None:
             total -= run.bytes
-        verdicts.append(Verdict(run, why is None, why or _gone_by(run, now)))
+        verdicts.append(Verdict(run, why is None, why or _gone_by(run, rule, now)))
     return verdicts
 
 
@@ -179,9 +179,24 @@ def _kept_by(
     return None
 
 
-def _gone_by(run: KeptRun, now: datetime) -> str:
-    age = now - (run.created_at or now)
-    return f"{age.days} days old" if age.days else f"{int(age.total_seconds() // 3600)} hours old"
+def _gone_by(run: KeptRun, rule: Rule, now: datetime) -> str:
+    """Say by which bounds a run goes: by every one that is given."""
+    reasons = []
+    if rule.older_than is not None:
+        reasons.append(f"{_age_text(now - (run.created_at or now))} old")
+    if rule.keep_last is not None:
+        reasons.append(f"not among the newest {rule.keep_last} of its request")
+    if rule.max_bytes is not None:
+        reasons.append("the runs take more than they may")
+    return ", ".join(reasons)
+
+
+def _age_text(age: timedelta) -> str:
+    for seconds, unit in ((86_400, "day"), (3_600, "hour"), (60, "minute")):
+        count = int(age.total_seconds() // seconds)
+        if count:
+            return f"{count} {unit}{'s' * (count != 1)}"
+    return "less than a minute"
 
 
 class StillRunning(Fault):
