@@ -174,3 +174,22 @@ def test_a_status_names_budgets_and_what_is_waited_for() -> None:
     assert "what is above a limit" not in lines[1]
     assert lines[-1].split("  ")[0] == "a"
     assert lines[-1].endswith("3  unknown ($1.50 of $2.00, 70 of 100 tokens)  backoff")
+
+
+@pytest.mark.parametrize(
+    "status", [{}, {"state": "running", "providers": [1]}, {"state": 1, "providers": {"p": 7}}]
+)
+def test_a_status_of_another_form_is_no_fault_of_ours(
+    status: dict[str, Any], steelyard: Run, monkeypatch: pytest.MonkeyPatch, project: Path
+) -> None:
+    from steelyard.cli import ctl
+    from steelyard.engine import control_client
+
+    monkeypatch.setattr(ctl, "find_run", Path)
+    monkeypatch.setattr(
+        control_client, "ask", lambda root, action, **_: {"changed": None, "status": status}
+    )
+    result = steelyard("ctl", "the-run")
+    assert result.status == 1
+    assert "makes no sense" in result.err
+    assert "unexpected" not in result.err

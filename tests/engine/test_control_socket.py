@@ -377,6 +377,25 @@ def test_an_answer_that_is_none_is_an_error_and_no_traceback(
     lock.release()
 
 
+@pytest.mark.parametrize("kind", ["pipe", "folder", "link"])
+def test_a_token_that_is_no_file_is_not_waited_for(
+    tmp_path: Path, sockets: Path, kind: str
+) -> None:
+    folder = our_folder(sockets)
+    root, lock = a_held_run(tmp_path, str(folder / "s"))
+    token = folder / "token"
+    token.unlink()
+    if kind == "pipe":
+        os.mkfifo(token)
+    elif kind == "folder":
+        token.mkdir()
+    else:
+        token.symlink_to(tmp_path / "orchestration.json")
+    with pytest.raises(OwnerUnreachable, match="cannot be read"):
+        ask(root, "status")
+    lock.release()
+
+
 # -- what dead processes leave behind -----------------------------------------------------------
 
 

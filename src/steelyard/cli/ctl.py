@@ -10,6 +10,7 @@ from typing import Any, Final
 import click
 
 from steelyard.cli.options import output_options
+from steelyard.config.errors import Fault
 from steelyard.results.consumption import dollars
 from steelyard.results.figures import usd
 
@@ -69,7 +70,14 @@ def ctl(run: str, action: str, operands: tuple[str, ...], as_json: bool, debug: 
         return 0
     if action != "status":
         say(_what_came_of_it(action, found["changed"], value, provider))
-    for line in status_lines(found["status"]):
+    try:
+        lines = status_lines(found["status"])
+    except (LookupError, TypeError, AttributeError, ValueError) as error:
+        raise Fault(
+            f"{root}: the status that its process gave makes no sense",
+            remedy="use the steelyard that runs the launch",
+        ) from error
+    for line in lines:
         say(line)
     return 0
 

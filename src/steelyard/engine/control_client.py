@@ -174,8 +174,12 @@ def _trusted(root: Path, address: Path) -> Path:
 
 def _token(root: Path, folder: Path) -> str:
     try:
-        fd = os.open(folder / protocol.TOKEN_NAME, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        # Root asks for runs of others, whose folder may hold anything: a pipe would never end.
+        how = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+        fd = os.open(folder / protocol.TOKEN_NAME, how)
         with os.fdopen(fd, "rb") as file:
+            if not stat.S_ISREG(os.fstat(fd).st_mode):
+                raise OSError(f"{protocol.TOKEN_NAME} is no file")
             return file.read(1024).decode("ascii")
     except (OSError, UnicodeDecodeError) as error:
         raise OwnerUnreachable(root, f"the token of its process cannot be read: {error}") from error
