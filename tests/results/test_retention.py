@@ -62,6 +62,20 @@ def test_bounds_are_met_together() -> None:
     assert gone(runs, Rule(older_than=timedelta(days=30), keep_last=2)) == {"a/1"}
 
 
+@pytest.mark.parametrize(
+    ("rule", "why"),
+    [
+        (Rule(older_than=timedelta(days=1)), "2 days old"),
+        (Rule(keep_last=1), "not among the newest 1 of its request"),
+        (Rule(max_bytes=0), "the runs take more than they may"),
+        (Rule(timedelta(0), keep_last=1), "2 days old, not among the newest 1 of its request"),
+    ],
+)
+def test_a_run_goes_for_the_bounds_that_are_given(rule: Rule, why: str) -> None:
+    first, *_ = judge([run("a/1", 2), run("a/2", 1)], rule, NOW)
+    assert (first.goes, first.why) == (True, why)
+
+
 def test_running_runs_and_those_of_unknown_age_stay() -> None:
     runs = [run("a/1", 400, running=True), run("a/2", None)]
     verdicts = judge(runs, Rule(keep_last=0), NOW)

@@ -52,7 +52,6 @@ def upgrade(folder: Path, as_json: bool, debug: bool) -> int:
         return 0
     counts = Counter(one.schema or f"{one.path.name}, empty" for one in found)
     print_table(("format", "files"), sorted(counts.items()))
-    say(
-        f"\n{len(runs)} run{'s' * (len(runs) != 1)}, every file in its newest format: nothing to do"
-    )
+    count = f"{len(runs)} run{'s' * (len(runs) != 1)}"
+    say(f"\n{count}, every file in its newest format: nothing to do")
     return 0
