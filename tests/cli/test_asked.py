@@ -52,6 +52,18 @@ def test_a_met_gate_is_exit_0_and_a_missed_one_exit_3(steelyard: Run) -> None:
     assert "passed avg@1 is 0.75, 0.05 below 0.8" in missed.out
 
 
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_without_a_table_a_missed_gate_is_said_all_the_same(form: str, steelyard: Run) -> None:
+    ran = steelyard(
+        "run", DOUBTFUL, "oracle", "none", "--fail-under", "passed=0.8", "--progress", "none",
+        "--log-format", form,
+    )  # fmt: skip
+    assert (ran.status, ran.out) == (3, "")
+    assert "NOT MET, passed avg@1 is 0.75, 0.05 below 0.8" in ran.err
+    if form == "json":
+        assert all(isinstance(json.loads(line), dict) for line in ran.err.splitlines())
+
+
 def test_a_confident_gate_needs_more(steelyard: Run) -> None:
     ran = steelyard(
         "run", DOUBTFUL, "oracle", "none", "--fail-under", "passed=0.5", "--confident", "--json"

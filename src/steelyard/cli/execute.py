@@ -12,7 +12,7 @@ from typing import Any
 from steelyard.cli.asked import NOTHING, Asked, Ending, concluded, ending_lines, write_files
 from steelyard.cli.json_log import JsonNews
 from steelyard.cli.news import News
-from steelyard.cli.output import print_json, say
+from steelyard.cli.output import note, print_json, say
 from steelyard.cli.preparing import said_when_slow
 from steelyard.cli.progress import is_live, make_renderer
 from steelyard.config.resolve import Resolution
@@ -23,6 +23,8 @@ from steelyard.engine.launch import launch, prepare
 from steelyard.engine.plan import Plan
 from steelyard.engine.run_log import listening
 from steelyard.results.consumption import spending
+
+log = logging.getLogger(__name__)
 
 
 def execute(resolution: Resolution, *, as_json: bool, asked: Asked = NOTHING) -> int:
@@ -53,9 +55,16 @@ def execute(resolution: Resolution, *, as_json: bool, asked: Asked = NOTHING) ->
             result = asyncio.run(
                 launch(prepared, observer=news, controls=controls, handle_signals=True)
             )
+            ending = concluded(result, asked, gates)
+            if mode == "none":
+                # No table says it. The silent renderer would not either; JSON lines stay such.
+                for missed in (gate for gate in ending.gates if not gate.is_met):
+                    if runtime.log_format == "json":
+                        log.error("%s", missed.line)
+                    else:
+                        note(prepared.redactor.text(missed.line))
     finally:
         news.close()
-    ending = concluded(result, asked, gates)
     if as_json:
         print_json(prepared.redactor.tree(result_json(ending, prepared.plan)))
     elif mode != "none":

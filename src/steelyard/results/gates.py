@@ -49,6 +49,12 @@ class GateResult:
     said: str
     """What was found, and by how much the limit was missed."""
 
+    @property
+    def line(self) -> str:
+        """Say it in one line, where there is no table."""
+        of = f" ({self.gate.request})" if self.gate.request else ""
+        return f"{self.gate.option}{of}: {'met' if self.is_met else 'NOT MET'}, {self.said}"
+
     def as_json(self) -> dict[str, Any]:
         """Give the form that `--json` prints."""
         return {
