@@ -24,13 +24,13 @@ from steelyard.components.harness import HarnessResult
 from steelyard.components.issues import AttemptFault, IssueCode, Outcome, Phase
 from steelyard.config.errors import BadInput
 from steelyard.engine.collecting import collect, save_artifacts
+from steelyard.engine.scoring import Scoring
 from steelyard.engine.services import Services
 from steelyard.engine.spec import ExecutionObserver, ExecutionResult, ExecutionSpec
 from steelyard.engine.work import (
     AGENT_SUFFIX,
     SCORER_SUFFIX,
     RunDeadline,
-    Scoring,
     TimeUp,
     Work,
 )

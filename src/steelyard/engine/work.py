@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -28,9 +28,7 @@ from steelyard.components.issues import (
 )
 from steelyard.components.model import ModelClient
 from steelyard.components.values import NO_USAGE, WEAKEST_FIRST, Trust, Usage
-from steelyard.config.errors import BadInput
 from steelyard.engine.checkpointing import Checkpointing
-from steelyard.engine.collecting import MATCHED, files_for_scoring
 from steelyard.engine.gateways import GatewayUse
 from steelyard.engine.services import Services
 from steelyard.engine.spec import (
@@ -392,55 +390,3 @@ def _weakest(work: Work, environment: Environment) -> Trust | None:
     if not words and environment.best_trust is Trust.HOST:
         return Trust.HOST
     return min(words, key=WEAKEST_FIRST.index) if words else None
-
-
-class Scoring:
-    """The scorer's context: the answer, what was collected, a session of its own."""
-
-    def __init__(self, work: Work) -> None:
-        self._work = work
-        self._opening = asyncio.Lock()
-
-    @property
-    def answer(self) -> str | None:
-        """What the agent answered."""
-        return self._work.answer
-
-    @property
-    def artifacts(self) -> Mapping[str, Path]:
-        """What was collected, as host paths."""
-        return files_for_scoring(self._work.inputs)
-
-    @property
-    def steps(self) -> Sequence[Step]:
-        """What the agent did."""
-        return self._work.steps
-
-    def model(self, settings: Mapping[str, Any]) -> ModelClient:
-        """Give a model of the scorer's own; what it consumes is counted with the attempt."""
-        work = self._work
-        if work.services.judge_endpoint is None:
-            raise BadInput("no model can be reached from here")
-        client = work.services.judge_endpoint(settings).client(AgentTimer(work.services.clock))
-        work.scorer_clients.append(client)
-        return client
-
-    async def session(self) -> Session:
-        """Open, once, the scorer's environment, with what was collected in place."""
-        work = self._work
-        if work.input.mode is EvaluationMode.REUSE:
-            return await self._agents_session()
-        async with self._opening:
-            if work.scorer is None:
-                await work.checkpointing.written()
-                work.scorer = await work.open_session(SCORER_SUFFIX)
-                for path, source in work.inputs.items():
-                    await work.scorer.upload(source, "." if path == MATCHED else path)
-            return work.scorer
-
-    async def _agents_session(self) -> Session:
-        session = await self._work.session()
-        if session.trust is Trust.ISOLATED:
-            # Whatever the agent left in there is beside what scores it.
-            self._work.trusts.append(Trust.CONTAINED)
-        return session

@@ -1,0 +1,70 @@
+"""What scoring may use of one execution: its answer, its files, its steps, a session, a model."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from steelyard.components.artifacts import EvaluationMode
+from steelyard.components.clock import AgentTimer
+from steelyard.components.environment import Session
+from steelyard.components.model import ModelClient
+from steelyard.components.steps import Step
+from steelyard.components.values import Trust
+from steelyard.config.errors import BadInput
+from steelyard.engine.collecting import MATCHED, files_for_scoring
+from steelyard.engine.work import SCORER_SUFFIX, Work
+
+
+class Scoring:
+    """The scorer's context: the answer, what was collected, a session of its own."""
+
+    def __init__(self, work: Work) -> None:
+        self._work = work
+        self._opening = asyncio.Lock()
+
+    @property
+    def answer(self) -> str | None:
+        """What the agent answered."""
+        return self._work.answer
+
+    @property
+    def artifacts(self) -> Mapping[str, Path]:
+        """What was collected, as host paths."""
+        return files_for_scoring(self._work.inputs)
+
+    @property
+    def steps(self) -> Sequence[Step]:
+        """What the agent did."""
+        return self._work.steps
+
+    def model(self, settings: Mapping[str, Any]) -> ModelClient:
+        """Give a model of the scorer's own; what it consumes is counted with the attempt."""
+        work = self._work
+        if work.services.judge_endpoint is None:
+            raise BadInput("no model can be reached from here")
+        client = work.services.judge_endpoint(settings).client(AgentTimer(work.services.clock))
+        work.scorer_clients.append(client)
+        return client
+
+    async def session(self) -> Session:
+        """Open, once, the scorer's environment, with what was collected in place."""
+        work = self._work
+        if work.input.mode is EvaluationMode.REUSE:
+            return await self._agents_session()
+        async with self._opening:
+            if work.scorer is None:
+                await work.checkpointing.written()
+                work.scorer = await work.open_session(SCORER_SUFFIX)
+                for path, source in work.inputs.items():
+                    await work.scorer.upload(source, "." if path == MATCHED else path)
+            return work.scorer
+
+    async def _agents_session(self) -> Session:
+        session = await self._work.session()
+        if session.trust is Trust.ISOLATED:
+            # Whatever the agent left in there is beside what scores it.
+            self._work.trusts.append(Trust.CONTAINED)
+        return session
