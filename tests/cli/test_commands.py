@@ -32,7 +32,10 @@ def test_list_prints_a_table(steelyard: Run) -> None:
 def test_list_without_a_kind_shows_every_kind_that_has_anything(steelyard: Run) -> None:
     ran = steelyard("list")
     headings = [line for line in ran.out.splitlines() if line.endswith(":")]
-    assert (ran.status, headings) == (0, ["benchmarks:", "harnesses:", "environments:"])
+    assert (ran.status, headings) == (
+        0,
+        ["benchmarks:", "harnesses:", "environments:", "analyzers:"],
+    )
     assert "humaneval" in ran.out
     document = steelyard("list", "--json").json["components"]
     assert [one["id"] for one in document["harness"]] == ["chat", "command", "oracle", "nop"]
@@ -116,6 +119,29 @@ def test_config_check_lists_every_problem(steelyard: Run, project: Path) -> None
     assert ran.status == 2
     assert "steelyard.yaml:1:20 execution.limit" in ran.err
     assert "did you mean harness?" in ran.err
+
+
+def test_config_check_finds_what_launch_finds(steelyard: Run, project: Path) -> None:
+    """Both speak of unknown fields of components and of packs, beside all else."""
+    (project / "bad").mkdir()
+    (project / "bad/pack.yaml").write_text("schema: pack/v1\n")
+    (project / "o.yaml").write_text(
+        "nonsense: 1\n"
+        "requests:\n"
+        "  - {name: a, benchmark: {id: ./bad}, harness: {id: command, runs: [x]}, model: {id: none}}\n"
+    )
+    checked, launched = steelyard("config", "check", "o.yaml"), steelyard("launch", "o.yaml")
+    assert checked.status == launched.status == 2
+    assert checked.err.split("\n")[:-2] == launched.err.split("\n")[:-2]
+    for word in ("nonsense", "runs", "slug"):
+        assert word in checked.err
+    (project / "o.yaml").write_text(
+        "requests:\n"
+        "  - {name: a, benchmark: {id: ./bad}, harness: {id: command, runs: [x]}, model: {id: none}}\n"
+    )
+    checked = steelyard("config", "check", "o.yaml")
+    assert checked.status == 2
+    assert "requests[0].harness.runs" in checked.err
 
 
 def test_config_check_finds_what_launch_finds(steelyard: Run, project: Path) -> None:
