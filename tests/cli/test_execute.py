@@ -169,6 +169,15 @@ def test_the_report_is_the_golden_one_and_fits_80_columns() -> None:
     assert max(map(len, lines)) <= 80
 
 
+def test_the_report_fits_a_narrow_terminal() -> None:
+    for width in (40, 50, 60, 70):
+        lines = report_lines(three_requests(), width=width)
+        assert max(map(len, lines)) <= width, width
+        text = "\n".join(lines)
+        assert "0.500" in text
+        assert "attempts: 11 scored" in text
+
+
 def test_a_budget_is_shown_with_what_was_spent_of_it() -> None:
     result = LaunchResult(RunOutcome.COMPLETED, 0, (request(), request("second")), 12.3)
     budgets = {"second": BudgetLimits(usd=0.01)}

@@ -7,7 +7,8 @@ import logging
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from shutil import get_terminal_size
+from typing import Any, Final
 
 from steelyard.cli.asked import NOTHING, Asked, Ending, concluded, ending_lines, write_files
 from steelyard.cli.json_log import JsonNews
@@ -25,6 +26,9 @@ from steelyard.engine.run_log import listening
 from steelyard.results.consumption import spending
 
 log = logging.getLogger(__name__)
+
+_NARROWEST: Final = 40
+"""In a terminal narrower than this, lines are broken by the terminal."""
 
 
 def execute(resolution: Resolution, *, as_json: bool, asked: Asked = NOTHING) -> int:
@@ -122,14 +126,20 @@ def _request_json(request: RequestResult, budgets: Mapping[str, BudgetLimits]) -
 def _print_result(
     ending: Ending, plan: Plan, news: News | JsonNews, redact: Callable[[str], str]
 ) -> None:
-    from steelyard.cli.report import report_lines
+    from steelyard.cli.report import WIDTH, report_lines
 
     result = ending.result
     # Where both streams are one terminal, what was said a moment ago is not said again.
     is_one_terminal = sys.stdout.isatty() and sys.stderr.isatty() and len(result.requests) == 1
     said = [r.name for r in result.requests if is_one_terminal and news.has_said(r.reason)]
     budgets = _budgets(plan)
-    for line in report_lines(result, without_reason=said, budget=plan.budget(), budgets=budgets):
+    width = (
+        min(WIDTH, max(_NARROWEST, get_terminal_size().columns)) if sys.stdout.isatty() else WIDTH
+    )
+    lines = report_lines(
+        result, without_reason=said, budget=plan.budget(), budgets=budgets, width=width
+    )
+    for line in lines:
         say(line)
     for line in ending_lines(ending):
         say(redact(line))

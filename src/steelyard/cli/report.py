@@ -13,7 +13,7 @@ from steelyard.config import printable
 from steelyard.engine.budget import NO_BUDGET, BudgetLimits
 from steelyard.engine.events import LaunchResult, RequestResult, RunOutcome
 from steelyard.results.consumption import budget_text, spending
-from steelyard.results.summary_text import ScoreRow, chief_rows, retries_line
+from steelyard.results.summary_text import chief_rows, retries_line
 
 WIDTH: Final = 80
 HEADLINE_MARK: Final = "> "
@@ -35,6 +35,7 @@ def report_lines(
     without_reason: Collection[str] = (),
     budget: BudgetLimits = NO_BUDGET,
     budgets: Mapping[str, BudgetLimits] = NO_BUDGETS,
+    width: int = WIDTH,
 ) -> list[str]:
     """Give the lines of the final report.
 
@@ -43,6 +44,7 @@ def report_lines(
         without_reason: requests whose reason stands just above, in the same terminal.
         budget: what the whole launch might spend.
         budgets: what requests might spend, by their names.
+        width: of the terminal; names are cut and columns left out where it is narrow.
     """
     found: list[str] = []
     for request in result.requests:
@@ -50,20 +52,21 @@ def report_lines(
         if request.reason and request.name not in without_reason:
             found += [f"{_INDENT}{line}" for line in request.reason.split("\n")]
         if request.outcome is RunOutcome.FAILED and _REFUSED in _fatal(request):
-            found += _wrapped(_REFUSED_REMEDY)
+            found += _wrapped(_REFUSED_REMEDY, width)
         if request.metrics is not None:
-            found += score_lines(request.metrics)
-        found += _wrapped(f"attempts: {_attempts(request)}")
+            found += score_lines(request.metrics, width)
+        found += _wrapped(f"attempts: {_attempts(request)}", width)
         if request.planned:
-            found += _wrapped(f"usage: {spending((request.metrics,)).text()}")
-            found += _of_budget((request,), budgets.get(request.name, NO_BUDGET), _INDENT)
+            found += _wrapped(f"usage: {spending((request.metrics,)).text()}", width)
+            limits = budgets.get(request.name, NO_BUDGET)
+            found += _of_budget((request,), limits, width, _INDENT)
         found.append(f"{_INDENT}{request.run_dir}")
     found.append("")
     if len(result.requests) > 1:
-        found += [*_side_by_side(result.requests), ""]
+        found += [*_side_by_side(result.requests, width), ""]
         usage = spending(request.metrics for request in result.requests).text()
-        found += _wrapped(f"usage of all: {usage}", "")
-    found += _of_budget(result.requests, budget, "")
+        found += _wrapped(f"usage of all: {usage}", width, "")
+    found += _of_budget(result.requests, budget, width, "")
     found.append(f"{result.outcome} in {result.elapsed_s:.1f} s")
     if any(map(_can_continue, result.requests)):
         found.append("continue: the same command with --reuse")
@@ -72,17 +75,19 @@ def report_lines(
     return found
 
 
-def _of_budget(requests: Sequence[RequestResult], budget: BudgetLimits, indent: str) -> list[str]:
+def _of_budget(
+    requests: Sequence[RequestResult], budget: BudgetLimits, width: int, indent: str
+) -> list[str]:
     """Say what requests spent of what they might; nothing without a limit."""
     spent = spending(request.metrics for request in requests)
     text = budget_text(spent, budget.usd, budget.tokens)
-    return [] if text is None else _wrapped(f"budget: {text}", indent)
+    return [] if text is None else _wrapped(f"budget: {text}", width, indent)
 
 
-def _wrapped(text: str, indent: str = _INDENT) -> list[str]:
+def _wrapped(text: str, width: int, indent: str = _INDENT) -> list[str]:
     return textwrap.wrap(
         text,
-        WIDTH,
+        width,
         initial_indent=indent,
         subsequent_indent=indent + _INDENT,
         break_long_words=False,
@@ -111,51 +116,67 @@ def _fatal(request: RequestResult) -> set[str]:
     return {issue["code"] for issue in issues if issue["severity"] == Severity.FATAL}
 
 
-def score_lines(metrics: Mapping[str, Any]) -> list[str]:
+def score_lines(metrics: Mapping[str, Any], width: int = WIDTH) -> list[str]:
     """Give the table of a request's scores, the headline marked; one line where there are none."""
     rows = chief_rows(metrics)
     if not any(row.has_value for row in rows):
         return [f"{_INDENT}nothing was scored"]
     is_whole = all(row.counted == row.planned for row in rows)
-    lines = _table(rows, with_tasks=True, with_bounds=not is_whole)
-    room = WIDTH - len(_INDENT)
-    if max(map(len, lines)) > room:
-        lines = _table(rows, with_tasks=False, with_bounds=not is_whole)
-    excess = max(map(len, lines)) - room
-    if excess > 0:
-        chars = max(_MIN_NAME, max(len(row.metric) for row in rows) - excess)
-        lines = _table(rows, with_tasks=False, with_bounds=not is_whole, name_chars=chars)
+    columns: dict[str, list[object]] = {
+        "metric": [printable.one_line(row.metric) for row in rows],
+        "est.": [row.estimator for row in rows],
+        "value": [row.value for row in rows],
+        "95% interval": [row.interval for row in rows],
+        "tasks": [row.tasks for row in rows],
+        "coverage": [f"{row.counted}/{row.planned}" for row in rows],
+    }
+    if not is_whole:
+        columns["worst, best"] = [row.bounds for row in rows]
+    room = width - len(_INDENT)
+    if max(map(len, _laid(columns))) > room:
+        del columns["tasks"]  # sooner than a part of a name
+    lines = _fitted(columns, room, ("worst, best", "coverage", "est."))
     marks = [_INDENT] + [HEADLINE_MARK if row.is_headline else _INDENT for row in rows]
     lines = [mark + line for mark, line in zip(marks, lines, strict=True)]
     head = next((row for row in rows if row.is_headline), rows[0])
     if not head.is_official:
-        lines.append(
-            f"{_INDENT}not official: over {head.tasks} tasks; {head.coverage} of the attempts count"
-        )
+        covered = f"{head.coverage} of the attempts count"
+        lines += _wrapped(f"not official: over {head.tasks} tasks; {covered}", width)
     if (by_retries := retries_line(metrics)) is not None:
-        lines += textwrap.wrap(
-            by_retries, WIDTH, initial_indent=_INDENT, subsequent_indent=_INDENT * 2
-        )
+        lines += _wrapped(by_retries, width)
     return lines
 
 
-def _table(
-    rows: Sequence[ScoreRow], *, with_tasks: bool, with_bounds: bool, name_chars: int | None = None
-) -> list[str]:
-    columns = ["metric", "est.", "value", "95% interval"]
-    columns += ["tasks"] * with_tasks + ["coverage"] + ["worst, best"] * with_bounds
-    cells = []
-    for row in rows:
-        line = [_cut(row.metric, name_chars), row.estimator, row.value, row.interval]
-        line += [row.tasks] * with_tasks + [f"{row.counted}/{row.planned}"]
-        cells.append(line + [row.bounds] * with_bounds)
-    return table_lines(columns, cells)
+def _fitted(columns: Mapping[str, list[object]], width: int, drop: Sequence[str]) -> list[str]:
+    """Lay out a table no wider than `width`: its first column is cut, then others left out.
+
+    Args:
+        columns: cells by title; those of the first are names.
+        width: in characters.
+        drop: what is left out, the least needed first.
+    """
+    name = next(iter(columns))
+    shown, left = dict(columns), list(drop)
+    while True:
+        lines = _laid(shown)
+        excess = max(map(len, lines)) - width
+        if excess <= 0:
+            return lines
+        chars = max(len(str(cell)) for cell in columns[name]) - excess
+        left = [title for title in left if title in shown]
+        if chars >= _MIN_NAME or not left:
+            shown[name] = [_cut(str(cell), max(chars, _MIN_NAME)) for cell in columns[name]]
+            return _laid(shown)
+        del shown[left[0]]
 
 
-def _cut(name: str, chars: int | None) -> str:
+def _laid(columns: Mapping[str, list[object]]) -> list[str]:
+    return table_lines(list(columns), list(zip(*columns.values(), strict=True)))
+
+
+def _cut(text: str, chars: int) -> str:
     """Shorten a name in its middle: ends tell names apart; `summary.md` has it whole."""
-    text = printable.one_line(name)
-    if chars is None or len(text) <= chars:
+    if len(text) <= chars:
         return text
     tail = (chars - 1) // 2
     return f"{text[: chars - 1 - tail]}…{text[len(text) - tail :]}"
@@ -182,33 +203,27 @@ def _attempts(request: RequestResult) -> str:
     return f"{text}; of these {reused['attempts']} reused{how} {runs}"
 
 
-def _side_by_side(requests: Sequence[RequestResult]) -> list[str]:
-    rows = []
+def _side_by_side(requests: Sequence[RequestResult], width: int) -> list[str]:
+    columns: dict[str, list[object]] = {
+        title: [] for title in ("request", "headline", "value", "95% interval", "coverage")
+    }
     for request in requests:
         chief = chief_rows(request.metrics) if request.metrics is not None else []
         head = next((row for row in chief if row.is_headline), None)
-        rows.append(
-            (request.name, request.outcome.value, None, None, None)
+        cells = (
+            (request.outcome.value, None, None, None)
             if head is None or not head.has_value
             else (
-                request.name,
                 f"{head.metric} {head.estimator}",
                 head.value + ("" if head.is_official else "*"),
                 head.interval,
                 head.coverage,
             )
         )
-    excess = _width(rows) - WIDTH
-    if excess > 0:
-        room = max(_MIN_NAME, max(len(row[0]) for row in rows) - excess)
-        rows = [(_cut(row[0], room), *row[1:]) for row in rows]
-    lines = table_lines(("request", "headline", "value", "95% interval", "coverage"), rows)
-    if any(str(row[2]).endswith("*") for row in rows):
+        named = (printable.one_line(request.name), *cells)
+        for column, cell in zip(columns.values(), named, strict=True):
+            column.append(cell)
+    lines = _fitted(columns, width, ("coverage", "95% interval", "headline"))
+    if any(str(cell).endswith("*") for cell in columns["value"]):
         lines.append("* not official: over what was scored")
     return lines
-
-
-def _width(rows: Sequence[Sequence[object]]) -> int:
-    return max(
-        map(len, table_lines(("request", "headline", "value", "95% interval", "coverage"), rows))
-    )
