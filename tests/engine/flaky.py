@@ -79,7 +79,7 @@ class FlakyScorer(Counted):
     """Crashes the first so many times at each attempt; each score costs a dollar."""
 
     id = "flaky-scorer"
-    Params = ScorerParams
+    Params = ScorerParams  # type: ignore[assignment]  # narrower than those of `Counted`
 
     async def evaluate(self, task: Task, context: ScoringContext) -> Evaluation:
         script: Any = self.params
