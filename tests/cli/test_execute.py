@@ -352,6 +352,11 @@ def test_issues_without_a_crash_are_counted_too_and_other_causes_are_still_said(
     ]
 
 
+def test_an_issue_has_one_severity(heard: Heard) -> None:
+    LOG.info("t1 attempt 1, run: ERROR agent_failed: exit 3", extra={"cause": "exit 3"})
+    assert heard.lines == ["t1 attempt 1, run: ERROR agent_failed: exit 3"]
+
+
 def test_very_many_causes_are_counted_together(heard: Heard) -> None:
     words = [chr(97 + a) + chr(97 + b) + "x" for a in range(26) for b in range(26)]
     for word in words:

@@ -84,7 +84,7 @@ def test_a_model_and_what_holds_one_show_ids_only() -> None:
     whole = sy.Orchestration([request], defaults={"model": {"api_key": CANARY}})
     assert repr(model) == "Model('small')"
     assert repr(request) == "<Request p × h × small>"
-    assert repr(whole) == "<Orchestration 1 request(s)>"
+    assert repr(whole) == "<Orchestration 1 request>"
     assert CANARY not in f"{model} {request} {whole} {model!s} {[model]}"
 
 

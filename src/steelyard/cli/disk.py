@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from steelyard.cli.options import output_options
+from steelyard.cli.output import counted
 from steelyard.config.errors import BadInput
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def du(folder: Path | None, as_json: bool, debug: bool) -> int:
         for run in runs
     ]
     print_table(("run", "all", *(part.value for part in Part), ""), rows)
-    say(f"\n{_runs(len(runs))}, {size_text(total)}")
+    say(f"\n{counted(len(runs), 'run')}, {size_text(total)}")
     return 0
 
 
@@ -113,7 +114,7 @@ def prune(
     else:
         _print_verdicts(place, going, len(verdicts) - len(going), print_table, say)
         word = "removed" if yes else "would be removed; --yes removes them"
-        say(f"{_runs(len(going))}, {size_text(freed)}, {word}")
+        say(f"{counted(len(going), 'run')}, {size_text(freed)}, {word}")
         for line in failed:
             note(f"warning: not removed: {line}")
     return 1 if failed else 0
@@ -126,11 +127,7 @@ def _print_verdicts(
         rows = [(_shown(v.run.root, place), size_text(v.run.bytes), v.why) for v in going]
         print_table(("run", "size", "why"), rows)
         say()
-    say(f"{_runs(staying)} {'stays' if staying == 1 else 'stay'}")
-
-
-def _runs(count: int) -> str:
-    return f"{count} run{'s' * (count != 1)}"
+    say(f"{counted(staying, 'run')} {'stays' if staying == 1 else 'stay'}")
 
 
 def _folder(given: Path | None) -> Path:

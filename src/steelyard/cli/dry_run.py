@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 from steelyard.cli.asked import NOTHING, Asked
 from steelyard.cli.output import (
+    counted,
     pairs_lines,
     print_json,
     print_warnings,
@@ -132,7 +133,7 @@ def dry_run_lines(resolution: Resolution, plan: Plan) -> list[str]:
     """Say what would run, for people."""
     whole = resolution.orchestration
     runtime = whole.runtime
-    lines = [f"{whole.name}: {len(whole.requests)} request(s), nothing is run"]
+    lines = [f"{whole.name}: {counted(len(whole.requests), 'request')}, nothing is run"]
     lines += pairs_lines(
         {
             "task concurrency": whole.task_concurrency,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -62,14 +63,15 @@ def explain_reuse(
 
 
 def _print(found: dict[str, Any], show_all: bool) -> None:
-    say(f"{found['request']} with what {found['source']} holds")
+    say(f"the request {found['request']!r}, reusing {found['source']}")
     if found["incompatible"]:
         say(f"  not a source: {found['incompatible']}")
     for side in ("generation", "evaluation"):
         changes = found["differences"][side]
         say(f"  {side}: {_in_words(len(changes), **found['content'][side])}")
         for change in changes:
-            say(f"    {change['field']} was {change['was']!r}, is {change['is']!r}")
+            was, now = (_value(change[key]) for key in ("was", "is"))
+            say(f"    {change['field']} was {was}, is {now}")
     for warning in found["warnings"]:
         say(f"  warning: {warning}")
     say()
@@ -92,6 +94,10 @@ def _in_words(settings: int, compared_tasks: int, changed_tasks: int | None) -> 
     if not changed_tasks:
         return f"settings: same; content of {_tasks(compared_tasks)}: same"
     return f"settings: same; content of {_tasks(changed_tasks)} changed"
+
+
+def _value(value: object) -> str:
+    return "not set" if value is None else json.dumps(value, ensure_ascii=False, default=str)
 
 
 def _tasks(count: int) -> str:

@@ -32,6 +32,8 @@ _REMEMBERED: Final = 200
 
 _NUMBERS: Final = re.compile(r"\d+|\b[0-9a-f]{8,}\b")
 
+_SEVERITY: Final = re.compile(r": (FATAL|ERROR|WARNING) [a-z_]+: ")
+
 
 class News:
     """An observer that passes on to a renderer, and the handler of the terminal's log."""
@@ -158,7 +160,10 @@ class _OneLine(logging.Formatter):
     """The level, the message, and of an exception what and where: no traceback."""
 
     def format(self, record: logging.LogRecord) -> str:
-        text = f"{record.levelname} {record.getMessage()}"
+        message = record.getMessage()
+        # An issue names its own severity, which is not that of the news.
+        has_severity = hasattr(record, "cause") and _SEVERITY.search(message)
+        text = message if has_severity else f"{record.levelname} {message}"
         if record.exc_info and record.exc_info[1] is not None:
             error = record.exc_info[1]
             text += f": {exception_text(error)}"

@@ -56,6 +56,11 @@ def warnings_json(problems: Sequence[Problem]) -> list[dict[str, Any]]:
     return [problem_json(problem) for problem in problems]
 
 
+def counted(count: int, noun: str) -> str:
+    """Write a number of things: `1 run`, `2 runs`."""
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
 def uses_colour() -> bool:
     """True where colour is welcome: a terminal that is not dumb, and no `NO_COLOR`."""
     if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":

@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING
 import click
 
 from steelyard.cli.options import output_options
-from steelyard.cli.output import note, print_json, print_table, print_warnings, say, warnings_json
+from steelyard.cli.output import (
+    counted,
+    note,
+    print_json,
+    print_table,
+    print_warnings,
+    say,
+    warnings_json,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -182,9 +190,11 @@ def _print_report(report: PackReport, cases: int, *, has_reference: bool) -> Non
     )
     bad = sum(bool(case.findings) for case in report.cases)
     not_judged = [case.judge_fault for case in report.cases if case.judge_fault is not None]
+    every = counted(len(report.cases), "case")
     if bad:
-        say(f"{bad} of {len(report.cases)} cases need mending")
+        say(f"{bad} of {every} {'needs' if bad == 1 else 'need'} mending")
     if not_judged:
-        say(f"{len(not_judged)} of {len(report.cases)} cases were not judged: {not_judged[0]}")
+        was = "was" if len(not_judged) == 1 else "were"
+        say(f"{len(not_judged)} of {every} {was} not judged: {not_judged[0]}")
     if not bad and not not_judged:
         say("nothing to mend")

@@ -240,7 +240,8 @@ def id_fault(kind: Kind, name: str, base_dir: Path | None) -> IdFault | None:
     near = meant or next(iter(difflib.get_close_matches(name.lower(), known, n=1)), None)
     remedy = f"did you mean {near}? " if near else ""
     if meant is None:
-        shown = f"(`steelyard list {kind.value}` shows them)"
+        plural = f"{kind.value}{'es' if kind.value.endswith('s') else 's'}"
+        shown = f"(`steelyard list {plural}` shows them)"
         remedy += f"known: {', '.join(known) or 'none'} {shown}"
     return IdFault(f"unknown {kind.value} {name!r}", remedy.strip())
 

@@ -83,7 +83,10 @@ def _outcome(run: RunState, counts: dict[Outcome, int]) -> tuple[RunOutcome, str
     if outcome is RunOutcome.FAILED:
         fatal = counts[Outcome.FAILED_FATAL]
         worst = run.issue_counts.most_common(1)
-        named = f", most of them {worst[0][0]}" if worst else ""
+        share = "all" if len(run.issue_counts) == 1 else "most"
+        named = f", {share} of them {worst[0][0]}" if worst else ""
+        if worst and fatal == 1:
+            named = f": {worst[0][0]}" if share == "all" else ""
         return outcome, f"{fatal} of {run.planned} attempts ended FATAL{named}"
     if outcome is RunOutcome.BUDGET_EXCEEDED:
         left = []

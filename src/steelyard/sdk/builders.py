@@ -107,7 +107,9 @@ class Orchestration:
 
     def __repr__(self) -> str:
         name = "" if self.name is None else f"{self.name!r}, "
-        return f"<Orchestration {name}{len(self.requests)} request(s)>"
+        return (
+            f"<Orchestration {name}{len(self.requests)} request{'s' * (len(self.requests) != 1)}>"
+        )
 
 
 def shown_id(part: object) -> str:

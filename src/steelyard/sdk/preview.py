@@ -45,7 +45,9 @@ class ResolvedLaunch:
 
     def __str__(self) -> str:
         return "\n".join(
-            [f"{self.name}: {len(self.requests)} request(s), nothing is run"]
+            [
+                f"{self.name}: {len(self.requests)} request{'s' * (len(self.requests) != 1)}, nothing is run"
+            ]
             + [
                 f"  {each.name}: {each.benchmark} × {each.harness} × {each.model} in "
                 f"{each.environment}, k {each.k}"
