@@ -44,10 +44,9 @@ class ResolvedLaunch:
     """All of it, secrets as `${NAME}` or hidden."""
 
     def __str__(self) -> str:
+        count = len(self.requests)
         return "\n".join(
-            [
-                f"{self.name}: {len(self.requests)} request{'s' * (len(self.requests) != 1)}, nothing is run"
-            ]
+            [f"{self.name}: {count} request{'s' * (count != 1)}, nothing is run"]
             + [
                 f"  {each.name}: {each.benchmark} × {each.harness} × {each.model} in "
                 f"{each.environment}, k {each.k}"
