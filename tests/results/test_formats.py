@@ -40,7 +40,18 @@ def test_runs_of_the_first_formats_are_read_whole(name: str, tmp_path: Path) -> 
     ledger = reader.ledger
     assert ledger.planned == sum(ledger.outcomes.values())
     assert reader.warnings == ()
-    assert summarise(root) == json.loads((FIRST / name / "metrics.json").read_text())
+    stored = json.loads((FIRST / name / "metrics.json").read_text())
+    assert _by_any_rule(summarise(root)) == _by_any_rule(stored)
+
+
+def _by_any_rule(metrics: dict[str, Any]) -> dict[str, Any]:
+    """Leave out the intervals of numbers: the rule for those that are all 0 or 1 has changed."""
+    for score in metrics["scores"]:
+        for estimate in (score["estimate"], *score["categories"].values()):
+            if score["kind"] == "scalar":
+                for name in ("interval", "interval_method", "note"):
+                    del estimate[name]
+    return metrics
 
 
 def test_what_the_first_formats_say_is_understood() -> None:

@@ -70,6 +70,16 @@ def test_one_binary_attempt_a_task_has_wilsons_interval() -> None:
     assert score["coverage"]["fraction"] == 1.0
 
 
+def test_a_number_that_is_0_or_1_at_every_task_has_the_interval_of_a_claim() -> None:
+    values = [[1.0], [0.0], [0.0], [1.0]]
+    claim = run([[value == 1.0 for value in task] for task in values])["avg@1"]["estimate"]
+    assert run(values, spec=scalar("m", bounds=(0.0, 1.0)))["avg@1"]["estimate"] == claim
+    # A count that happens to be 0 or 1 is no share of anything.
+    assert run(values, spec=scalar("m"))["avg@1"]["estimate"]["interval_method"] == "t"
+    half = run([*values, [0.5]], spec=scalar("m", bounds=(0.0, 1.0)))["avg@1"]["estimate"]
+    assert half["interval_method"] == "t"
+
+
 def test_means_of_several_attempts_have_a_t_interval_over_tasks() -> None:
     score = run([[True, True], [True, False], [False, False], [True, True]], k=2)["avg@2"]
     means = [1.0, 0.5, 0.0, 1.0]

@@ -112,23 +112,26 @@ def test_no_value_stands_without_its_interval_or_a_reason(tmp_path: Path) -> Non
         assert re.fullmatch(r"\[\d.*\]|too few tasks|all the same|nothing scored", row.interval)
 
 
-def test_an_interval_from_two_tasks_is_too_few_tasks(tmp_path: Path) -> None:
+def test_a_table_shows_the_interval_that_programs_read(tmp_path: Path) -> None:
     records = [a_record(task, attempt) for task in ("a", "b") for attempt in (1, 2)]
     records[1] = a_record("a", 2, metrics={"accuracy": True})
     metrics = summarise(write_run(tmp_path, records).root)
-    assert metrics["scores"][0]["estimate"]["interval"] == [0.0, 1.0]  # as it is, for programs
-    assert score_rows(metrics)[0].interval == "too few tasks"
+    assert metrics["scores"][0]["estimate"]["interval"] == [0.0, 1.0]
+    assert score_rows(metrics)[0].interval == "[0.000, 1.000]"
 
 
-def test_an_interval_from_two_clusters_is_too_few_clusters(tmp_path: Path) -> None:
+def test_one_cluster_is_too_few(tmp_path: Path) -> None:
     names = ["a", "b", "c", "d", "e", "f"]
-    for clusters in (["x"] * 6, ["x", "x", "x", "y", "y", "y"]):
+    for clusters, said in (
+        (["x"] * 6, "too few clusters"),
+        (["x", "x", "x", "y", "y", "y"], "[0.000, 1.000]"),
+    ):
         records = [
             a_record(task, 1, metrics={"accuracy": task < "d"}, cluster=cluster)
             for task, cluster in zip(names, clusters, strict=True)
         ]
         metrics = summarise(write_run(tmp_path / str(len({*clusters})), records, k=1).root)
-        assert score_rows(metrics)[0].interval == "too few clusters"
+        assert score_rows(metrics)[0].interval == said
 
 
 def test_what_was_scored_again_is_told_from_what_was_taken_whole(tmp_path: Path) -> None:
@@ -174,7 +177,7 @@ def test_a_mean_that_skipped_attempts_forbid_says_so(tmp_path: Path) -> None:
     metrics = write_summary(write_run(tmp_path, records, document=document).root)
     assert metrics["is_official"]
     assert [(row.value, row.interval, row.coverage) for row in score_rows(metrics)] == [
-        ("0.500", "too few tasks", "4/4 (100%)"),
+        ("0.500", "[0.000, 1.000]", "4/4 (100%)"),
         ("–", "attempts skipped", "3/4 (75%)"),
     ]
     text = next(tmp_path.rglob("summary.md")).read_text()

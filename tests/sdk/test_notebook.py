@@ -7,6 +7,7 @@ from html.parser import HTMLParser
 import pytest
 
 import steelyard as sy
+from steelyard.results.summary_text import score_rows
 from tests.sdk.parts import Say, Sums
 
 HOSTILE = "<script>alert('x')</script><img src=x onerror=\"y()\">&\u202e\x1b[31m"
@@ -89,3 +90,11 @@ def test_a_run_whose_folder_is_gone_is_still_shown() -> None:
     run = sy.run(Sums, Say)
     (run.run_dir / "run.json").unlink()
     assert "right avg@1" in run._repr_html_()
+
+
+def test_intervals_and_reasons_are_those_of_the_tables() -> None:
+    for tasks in (1, 2, 7):
+        run = sy.run(Sums(Sums.Params(tasks=tasks)), Say(Say.Params(text="2")), k=2)
+        assert run.metrics is not None
+        for row in score_rows(run.metrics):
+            assert row.interval in _read(run._repr_html_()).text

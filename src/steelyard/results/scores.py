@@ -132,7 +132,7 @@ def scores_by_retries(tally: RunTally) -> list[dict[str, Any]]:
         estimate = estimate_over_tasks(
             group.values,
             clusters,
-            is_one_binary_attempt=spec is not None and spec.kind == "binary",
+            is_one_binary_attempt=spec is not None and _is_yes_or_no(spec),
             bounds=None if spec is None else spec.bounds,
         )
         found.append(
@@ -154,7 +154,8 @@ def _mean_over_tasks(
 
     The error is clustered by task, and by the benchmark's clusters where there are some (CR1). The
     interval is Wilson's for one binary attempt a task without clusters, also where all of such
-    0/1 figures agree and a t interval would have no width; else t, cut at the metric's bounds.
+    0/1 figures agree and a t interval would have no width; else t, cut at the metric's bounds. A
+    metric from 0 to 1 that was 0 or 1 at every task is binary here, whatever it is called.
     """
     values = tasks.values
     found = clustered_error(values, tasks.clusters)
@@ -222,7 +223,7 @@ def _score(tally: RunTally, index: int, spec: MetricSpec, estimator: _Estimator)
     missing += (tally.planned_tasks - tally.seen_tasks) * tally.k
     excluded = sum(tally.metrics[index].excluded)
     is_official = tally.is_official and missing == 0
-    binary_once = spec.kind == "binary" and tally.k == 1
+    binary_once = _is_yes_or_no(spec) and tally.k == 1
     is_selected = any(
         skipped and not _is_decided(tally, index, estimator, task)
         for task, skipped in enumerate(tally.skipped)
@@ -256,6 +257,11 @@ def _score(tally: RunTally, index: int, spec: MetricSpec, estimator: _Estimator)
             "fraction": counted / tally.planned_attempts if tally.planned_attempts else None,
         },
     }
+
+
+def _is_yes_or_no(spec: MetricSpec) -> bool:
+    """True where a metric's figures are a proportion as long as all of them are 0 or 1."""
+    return spec.kind == "binary" or spec.bounds == (0.0, 1.0)
 
 
 def _missing(tally: RunTally, index: int, estimator: _Estimator, task: int) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -26,8 +26,8 @@ _WHY_NONE: Final = {
     SKIPPED: "attempts skipped",
 }
 
-TOO_FEW_CLUSTERS: Final = 3
-"""With fewer a t interval has one degree of freedom: its width says nothing of the values."""
+TOO_FEW_CLUSTERS: Final = 2
+"""With fewer nothing can be said of how sure a mean is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -338,18 +338,24 @@ def _seconds(value: float | None) -> str:
 
 
 def estimate_interval(estimate: Mapping[str, Any]) -> str:
-    """Give an estimate's interval, `[0.41, 0.61]`, or why a table shows none."""
-    interval = estimate["interval"]
-    clusters, tasks = estimate["clusters"], estimate["tasks"]
-    is_few = clusters < TOO_FEW_CLUSTERS
-    too_few = "too few clusters" if is_few and clusters < tasks else "too few tasks"
-    if interval is None:
-        note = str(estimate["note"] or _NONE)
-        return too_few if note == TOO_FEW else _WHY_NONE.get(note, note)
-    says_nothing = is_few or list(interval) == [0.0, 1.0]
-    if estimate["interval_method"] == "t" and says_nothing:
-        return too_few
-    return pair(interval)
+    """Give an estimate's interval, `[0.41, 0.61]`, or why there is none."""
+    return interval_text(
+        estimate["interval"],
+        estimate["note"],
+        tasks=estimate["tasks"],
+        clusters=estimate["clusters"],
+    )
+
+
+def interval_text(
+    interval: Sequence[float] | None, note: str | None, *, tasks: int, clusters: int
+) -> str:
+    """Give an interval, or the reason why there is none in the words of every table."""
+    if interval is not None:
+        return pair(interval)
+    if note == TOO_FEW:
+        return "too few clusters" if clusters < tasks else "too few tasks"
+    return _WHY_NONE.get(note or "", note or _NONE)
 
 
 def _share(counted: int, planned: int) -> str:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Final
 from steelyard.components.issues import Severity
 from steelyard.config import printable
 from steelyard.config.errors import SteelyardError
-from steelyard.results.figures import figure, pair, usd
+from steelyard.results.figures import figure, usd
+from steelyard.results.summary_text import interval_text
 
 if TYPE_CHECKING:
     from steelyard.results.records import AttemptRecord
@@ -62,7 +63,8 @@ def _scores(scores: Sequence[Score]) -> str:
 
 def _figures(score: Score) -> tuple[str, str, str, str]:
     value = _NONE if score.value is None else figure(score.value)
-    interval = score.estimate.note or _NONE if score.interval is None else pair(score.interval)
+    found = score.estimate
+    interval = interval_text(found.interval, found.note, tasks=found.tasks, clusters=found.clusters)
     mark = "" if score.is_official else " (not official)"
     covered = f"{score.coverage.counted}/{score.coverage.planned}{mark}"
     return f"{score.metric} {score.estimator}", value, interval, covered
