@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -216,6 +217,15 @@ def test_all_that_is_wrong_is_said_at_once() -> None:
         sy.run("humanevel", "chatt", k=0, limit=-1)
     fields = [problem.where.field for problem in caught.value.problems]
     assert fields == ["benchmark", "harness", "k", "limit"]
+
+
+def test_bad_input_has_the_name_that_callers_know_and_a_short_traceback() -> None:
+    with pytest.raises(sy.BadInput) as caught:
+        sy.run("./no-such-pack", "oracle")
+    assert type(caught.value) is sy.BadInput
+    text = "".join(traceback.format_exception(caught.value))
+    assert "During handling" not in text
+    assert text.count('  File "') <= 4
 
 
 def test_an_unknown_option_names_the_one_that_was_meant() -> None:

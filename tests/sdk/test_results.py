@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import traceback
 from pathlib import Path
 
 import pytest
@@ -34,6 +35,14 @@ def test_a_run_read_later_is_the_same(run: sy.RunResult) -> None:
 def test_of_a_folder_of_runs_the_newest_is_read(run: sy.RunResult) -> None:
     newer = sy.run(Sums, Say(Say.Params(text="2")), k=3)
     assert sy.load_run(run.run_dir.parent).run_id == newer.run_id
+
+
+def test_reading_what_is_no_run_says_so_without_how_it_was_found_out(own_folder: Path) -> None:
+    with pytest.raises(sy.RunUnreadable) as caught:
+        sy.load_run("nix")
+    text = "".join(traceback.format_exception(caught.value))
+    assert "direct cause" not in text
+    assert text.count('  File "') == 2
 
 
 def test_reading_what_is_no_run_is_bad_input(own_folder: Path) -> None:

@@ -15,6 +15,8 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any, Final, Generic, TypeVar
 
+from steelyard.config.errors import BadInput
+
 T = TypeVar("T")
 
 SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -87,6 +89,9 @@ class _Work(Generic[T]):
     def result(self) -> T:
         """Give what it returned, or raise what it raised."""
         if self._error is not None:
+            if isinstance(self._error, BadInput):
+                # What is wrong with the input is no matter of where in Steelyard it was found.
+                self._error = self._error.with_traceback(None)
             try:
                 raise self._error
             finally:

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from steelyard.components.registry import Kind
 from steelyard.config.data_source import read_data
-from steelyard.config.errors import Problem, Where
+from steelyard.config.errors import BadInput, Problem, Where
 from steelyard.config.layers import COMMAND_LINE, ORCHESTRATION, Override
 from steelyard.config.names import joined
 from steelyard.config.resolve import (
@@ -105,8 +105,9 @@ def _whole(resolve: Callable[[], Resolution], lending: Lending) -> Resolution:
         from steelyard.engine.every_problem import with_plan_problems
 
         found = with_plan_problems(error, lending.maker)
-    # Outside of the handler: a traceback that shows the first error too says everything twice.
-    raise found
+    # Outside of the handler: a traceback that shows the first error too says everything twice. And
+    # by the name that callers know.
+    raise BadInput.of(found.problems)
 
 
 def _source(source: object, lending: Lending) -> Path | Node:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from steelyard.components.issues import Outcome
 from steelyard.components.values import NO_USAGE, Usage
+from steelyard.config.errors import SteelyardError
 from steelyard.engine.events import RequestResult, RunOutcome
 from steelyard.results.documents import RunUnreadable
 from steelyard.results.records import AttemptRecord
@@ -272,11 +273,11 @@ def load_run(path: str | Path) -> RunResult:
         RunUnreadable: there is no run, or its files cannot be used.
         FutureSchema: a newer version wrote it.
     """
-    from steelyard.results.newest import newest_run
-    from steelyard.results.summary import summarise
-
-    root = newest_run(Path(path)).root
-    metrics = summarise(root)
+    try:
+        root, metrics = _figures_of(Path(path))
+    except SteelyardError as error:
+        # What it says is enough: neither how it came about, nor where in Steelyard.
+        raise error.with_traceback(None) from None
     ended = metrics["outcome"]
     if ended is not None and ended not in list(RunOutcome):
         raise RunUnreadable(root, f"its journal ends with the unknown outcome {ended!r}")
@@ -291,6 +292,14 @@ def load_run(path: str | Path) -> RunResult:
         reuse=None,
         redact=str,
     )
+
+
+def _figures_of(path: Path) -> tuple[Path, Mapping[str, Any]]:
+    from steelyard.results.newest import newest_run
+    from steelyard.results.summary import summarise
+
+    root = newest_run(path).root
+    return root, summarise(root)
 
 
 def run_result(result: RequestResult, redact: Callable[[str], str]) -> RunResult:
