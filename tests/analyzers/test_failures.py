@@ -132,6 +132,7 @@ def test_the_page_holds_nothing_that_others_texts_can_break() -> None:
 
 
 def test_documents_of_another_form_are_read_as_far_as_they_go() -> None:
-    for info in (None, [], {"primary": 3, "metrics": "x"}, {"metrics": [None, 7]}):
+    odd: list[Any] = [None, [], {"primary": 3, "metrics": "x"}, {"metrics": [None, 7]}]
+    for info in odd:
         data = analyzed(FakeRun(sample_records(), {"benchmark_info": info})).data
         assert data["attempts"]["recorded"] == 16
