@@ -14,9 +14,11 @@ from steelyard.engine.analysis import analyze_finished
 from steelyard.engine.events import RequestResult, RunOutcome
 from steelyard.engine.outcomes import closed_ledger, request_outcome
 from steelyard.engine.run_state import RunState
+from steelyard.engine.unfit import unfit_warning
 from steelyard.results.consumption import dollars
 from steelyard.results.figures import usd
 from steelyard.results.files import Faults, StorageFailed
+from steelyard.results.journal import EventKind
 from steelyard.results.reader import RunReader
 from steelyard.results.summary import summarise, write_summary
 
@@ -30,6 +32,8 @@ async def finish_run(
     is_stopping: Callable[[], bool] = lambda: False,
 ) -> RequestResult:
     """Close the ledger, sync it, and write what is derived from it. Never raises."""
+    if run.tasks is not None and (unfit := unfit_warning(run.plan, run.tasks)) is not None:
+        run.journal.event(EventKind.WARNING, message=unfit)
     counts = closed_ledger(run.counts, run.planned)
     outcome, reason = _outcome(run, counts)
     run.journal.flush()

@@ -19,6 +19,7 @@ from steelyard.config.schema.request import ExecutionSettings
 from steelyard.engine.carry_over import CarryOver, divide, source_chain, taken_records
 from steelyard.engine.request_plan import RequestPlan
 from steelyard.engine.run_state import RunState
+from steelyard.engine.unfit import unfit_warning
 from steelyard.results.files import Faults, StorageFailed
 from steelyard.results.journal import EventKind, Journal
 from steelyard.results.reuse import ReuseSource, choose_source, fired_limits
@@ -78,6 +79,8 @@ def load(plan: RequestPlan, own_run_id: str) -> Loaded:
             note = f"{note}: {_taken(carry, len(tasks) * plan.k)}"
         if note is not None:
             note += passed
+        if (unfit := unfit_warning(plan, tasks)) is not None:
+            log.warning("%s: %s", plan.request.name, unfit)
     except SteelyardError as error:
         return Loaded(None, str(error))
     except (Exception, SystemExit) as error:  # noqa: BLE001 — the boundary of the thread
