@@ -24,6 +24,12 @@ LARGE_ANSWER_CHARS: Final = INLINE_LIMIT_BYTES // 4
 """Above this an answer may be too large for its record: a character takes up to 4 bytes."""
 
 
+def has_files(result: ExecutionResult) -> bool:
+    """True where an execution leaves files beside its record."""
+    is_large = result.answer is not None and len(result.answer) > LARGE_ANSWER_CHARS
+    return is_large or bool(result.steps)
+
+
 class Keeper:
     """Writes the files of one run's executions. Every method may raise `StorageFailed`."""
 

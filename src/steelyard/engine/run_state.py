@@ -25,7 +25,8 @@ from steelyard.engine.execution_record import (
     with_earlier,
 )
 from steelyard.engine.flight import Flight, Stop, TaskIdentities
-from steelyard.engine.kept_execution import Keeper
+from steelyard.engine.issue_log import log_issues
+from steelyard.engine.kept_execution import Keeper, has_files
 from steelyard.engine.request_plan import RequestPlan
 from steelyard.engine.retries import RetryPolicy, Scope, can_rescore, has_allowance, wait_s
 from steelyard.engine.run_progress import progress_of
@@ -149,26 +150,6 @@ class RunState:
                 log.warning("%s: %s", self.name, lost)
                 self.journal.event(EventKind.WARNING, message=str(lost))
 
-    def log_issues(self, record: AttemptRecord, then: str = "") -> None:
-        """Put what went wrong in an attempt's last execution into the log, and what follows.
-
-        `cause` is the same for all it met.
-        """
-        for issue in record.last_issues:
-            level = logging.WARNING if issue.severity is Severity.FATAL else logging.INFO
-            log.log(
-                level,
-                "%s attempt %d, %s: %s %s: %s%s",
-                record.task_id,
-                record.attempt,
-                issue.phase,
-                issue.severity,
-                issue.code,
-                issue.message,
-                then,
-                extra={"cause": issue.message},
-            )
-
     def write_intent(self, start: Start, token: str) -> None:
         """Put the intent into the journal, written before this returns."""
         assert self.tasks is not None  # noqa: S101 — attempts start after loading
@@ -228,7 +209,7 @@ class RunState:
         """Record the attempt whose last execution has ended. Never raises."""
         start = flight.start
         try:
-            alone = self._alone(flight, result, self._folder(start))
+            alone = self._alone(flight, result)
         except StorageFailed as error:
             self.journal.fail(error)
             alone = self._record(flight, result)
@@ -237,7 +218,7 @@ class RunState:
         self.journal.flush()
         self.end_steps(flight, is_kept=alone.trajectory is not None)
         if record.issues:
-            self.log_issues(record)
+            log_issues(record)
 
     def await_retry(
         self, flight: Flight, result: ExecutionResult, cause: Issue, wait_s: float
@@ -254,8 +235,7 @@ class RunState:
         scope = Scope.WHOLE if saved is None else Scope.SCORING
         try:
             # What is scored again stays: the attempt's folder is its place already.
-            folder = self._folder(start, earlier=scope is Scope.WHOLE)
-            alone = self._alone(flight, result, folder)
+            alone = self._alone(flight, result, is_replaced=scope is Scope.WHOLE)
             self.keeper.execution(alone, flight.token, scope, cause, wait_s)
         except StorageFailed as error:
             self.journal.fail(error)
@@ -280,12 +260,12 @@ class RunState:
         self.retried += 1
         what = "scored again" if saved is not None else "tried again"
         then = f"; {what} in {wait_s:.1f} s ({start.execution} of {self.retries.max_retries})"
-        self.log_issues(record, then)
+        log_issues(record, then)
         return True
 
     def may_retry(self, flight: Flight, result: ExecutionResult) -> bool:
         """True where what went wrong in an execution is all that decides on another one."""
-        if self.stop is not None or self.journal.failure is not None:
+        if not result.issues or self.stop is not None or self.journal.failure is not None:
             return False
         start, calls = flight.start, self.model_calls_succeeded + result.model_calls_succeeded
         stops_request = result.fault_of_request(calls) is not None
@@ -328,10 +308,15 @@ class RunState:
             return execution_folder(task_id, start.attempt, start.execution)
         return attempt_folder(task_id, start.attempt)
 
-    def _alone(self, flight: Flight, result: ExecutionResult, folder: str) -> AttemptRecord:
+    def _alone(
+        self, flight: Flight, result: ExecutionResult, *, is_replaced: bool = False
+    ) -> AttemptRecord:
         """Make the record of an execution alone, its files written."""
+        if not has_files(result):
+            return self._record(flight, result)
         if flight.work is not None:  # the work that it scored lies where it was made
             return self._record(flight, replace(result, answer=None))
+        folder = self._folder(flight.start, earlier=is_replaced)
         return self._record(
             flight,
             result,
