@@ -86,6 +86,20 @@ def test_without_runs_nothing_is_taken(tmp_path: Path) -> None:
     assert choose_source(tmp_path / "not-there", SHAPE).taken is None
 
 
+def test_a_run_that_was_refused_hides_no_older_one_with_work(tmp_path: Path) -> None:
+    write_run(tmp_path, [a_record()], run_id="20260801_000000")
+    cut = a_record("t1", outcome=Outcome.CANCELLED, metrics={}, answer=None)
+    refused = a_record("t2", outcome=Outcome.FAILED_FATAL, metrics={}, answer=None)
+    write_run(tmp_path, [cut, refused], run_id="20260801_000001")
+    choice = choose_source(tmp_path / "toy", SHAPE)
+    assert choice.taken == "20260801_000000"
+    said = "none of its 2 records holds any work"
+    assert choice.passed_over == (("20260801_000001", said),)
+    crashed = a_record("t2", outcome=Outcome.FAILED_FATAL, metrics={}, answer="42")
+    write_run(tmp_path, [crashed], run_id="20260801_000002")
+    assert choose_source(tmp_path / "toy", SHAPE).taken == "20260801_000002"
+
+
 def test_the_new_run_itself_is_no_source(tmp_path: Path) -> None:
     folder = write_run(tmp_path, [a_record()])
     assert choose_source(tmp_path / "toy", SHAPE, exclude=folder.run_id).taken is None

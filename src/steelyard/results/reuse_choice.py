@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from steelyard.components.clock import utc_text
+from steelyard.components.issues import COUNTED
 from steelyard.config.errors import BadInput
 from steelyard.results.checkpoints import has_checkpoint
 from steelyard.results.documents import RunUnreadable, part, read_run_document
@@ -157,8 +158,21 @@ def _why_empty(root: Path) -> str | None:
         index = AttemptIndex(path)
     except OSError as error:
         return f"its records cannot be read: {error.strerror or error}"
-    if len(index) or has_checkpoint(root):
+    if has_checkpoint(root):
         return None
+    if len(index):
+        return None if _has_work(index) else f"none of its {len(index)} records holds any work"
     if index.damage is not None and index.damage.kind is DamageKind.FUTURE:
         return index.damage.detail
     return "it has no records" if index.damage is None else f"its records: {index.damage}"
+
+
+def _has_work(index: AttemptIndex) -> bool:
+    """True where an attempt ended by itself, or left an answer: not where all was refused."""
+    outcomes = index.outcomes()
+    if any(outcomes[outcome] for outcome in COUNTED):
+        return True
+    return any(
+        record.get("answer") is not None or record.get("answer_file")
+        for record in index.raw_records()
+    )
