@@ -186,7 +186,7 @@ CASES = {
     ),
     "saved artifacts": (
         ONE + "    execution: {save_artifacts: [{path: a}]}\n",
-        "requests[0].execution.save_artifacts[0].path", "unknown field", "paths",
+        "o.yaml:7:35 requests[0].execution.save_artifacts[0].path", "unknown field", "paths",
     ),
     "unknown analyzer": (
         ONE + "    execution: {analysis: [failure]}\n",

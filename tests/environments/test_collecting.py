@@ -15,7 +15,7 @@ from steelyard.environments.files import Confined
 
 def collected(work: Path, target: Path, wanted: ArtifactSpec) -> tuple[Collected, list[str]]:
     target.mkdir()
-    found = Confined({"/work": work}, workdir="/work").collect(wanted, target)
+    found = Confined({"/inside": work}, workdir="/inside").collect(wanted, target)
     names = [p.relative_to(target).as_posix() for p in target.rglob("*") if p.is_file()]
     return found, sorted(names)
 
@@ -34,7 +34,7 @@ def work(tmp_path: Path) -> Path:
     [
         (ArtifactSpec(paths=("src",)), ["src/.cache/d.txt", "src/a.txt", "src/deep/er/c.txt"]),
         (ArtifactSpec(paths=("src",), excludes=(".cache",)), ["src/a.txt", "src/deep/er/c.txt"]),
-        (ArtifactSpec(paths=("/work/b.log", "a.txt", "none")), ["a.txt", "b.log"]),
+        (ArtifactSpec(paths=("/inside/b.log", "a.txt", "none")), ["a.txt", "b.log"]),
         (ArtifactSpec(globs=("*.txt",)), ["a.txt"]),
         (ArtifactSpec(globs=("*/*.txt",)), ["src/a.txt"]),
         (ArtifactSpec(globs=("**/c.txt",)), ["src/deep/er/c.txt"]),
