@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Final
 from steelyard.components.issues import Severity
 from steelyard.config import printable
 from steelyard.config.errors import SteelyardError
-from steelyard.results.figures import figure, usd
+from steelyard.results.consumption import dollars
+from steelyard.results.figures import figure
 from steelyard.results.summary_text import interval_text
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ def run_html(run: RunResult) -> str:
     facts = [
         f"<b>{_text(run.name)}</b>: {_text(f'{ended} ({run.reason})' if run.reason else ended)}",
         f"attempts: {_text(counts or 'none')} (of {run.planned})",
-        f"cost: {_cost(run.cost_usd)}; <code>{_text(str(run.run_dir))}</code>",
+        f"cost: {dollars(run.cost_usd)}; <code>{_text(str(run.run_dir))}</code>",
     ]
     parts = [f"<p>{'<br>'.join(facts)}</p>", _scores(run.scores), _failures(run)]
     return run._redact(f"<div>{''.join(parts)}</div>")
@@ -45,7 +46,7 @@ def launch_html(result: LaunchResult) -> str:
         ended = run.outcome.value if run.outcome is not None else "not ended"
         head = run.headline
         figures = (_NONE,) * 4 if head is None else _figures(head)
-        rows.append((run.name, ended, *figures, _cost(run.cost_usd)))
+        rows.append((run.name, ended, *figures, dollars(run.cost_usd)))
     columns = ("request", "outcome", "headline", "value", "95% interval", "coverage", "cost")
     said = f"<p><b>{_text(result.outcome.value)}</b> in {result.elapsed_s:.1f} s</p>"
     text = f"<div>{said}{_table(columns, rows)}</div>"
@@ -89,10 +90,6 @@ def _failure(record: AttemptRecord) -> tuple[str, ...]:
     said = _NONE if issue is None else f"{issue.code.value}: {issue.message}"
     answer = record.answer_file or (_NONE if record.answer is None else record.answer)
     return record.task_id, str(record.attempt), record.outcome.value, said, answer
-
-
-def _cost(cost_usd: float | None) -> str:
-    return "unknown" if cost_usd is None else f"${usd(cost_usd)}"
 
 
 def _table(columns: Iterable[str], rows: Iterable[Sequence[str]]) -> str:
