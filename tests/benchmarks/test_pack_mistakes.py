@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.benchmarks.scoring import problems_of, write_pack
+from steelyard.benchmarks.pack.check import render_problems
+from tests.benchmarks.scoring import opened, problems_of, write_pack
 
 EXACT = "[{type: exact, expected: '{{ answer }}'}]"
 
@@ -109,3 +110,26 @@ def test_many_cases_without_a_field_are_counted(tmp_path: Path) -> None:
     )
     assert len(problems) == 11
     assert sum("39 more cases have no field 'n'" in problem for problem in problems) == 1
+
+
+def test_paths_and_prompts_that_fail_alike_are_one_problem_and_the_rest_is_counted(
+    tmp_path: Path,
+) -> None:
+    validator = "[{type: file_tree, expected: '{{ d }}'}]"
+    alike = [{"id": f"c{number}", "d": "nix"} for number in range(50)]
+    (problem,) = problems_of(write_pack(tmp_path / "alike", validator, alike, "prompt: hi"))
+    assert "case 'c0' and 49 more: there is no 'nix'" in problem
+    each = [{"id": f"c{number}", "d": f"nix{number}"} for number in range(50)]
+    problems = problems_of(write_pack(tmp_path / "each", validator, each, "prompt: hi"))
+    assert len(problems) == 11
+    assert any("40 more cases have faults of this path" in problem for problem in problems)
+    benchmark = opened(
+        write_pack(
+            tmp_path / "prompts",
+            EXACT,
+            [{"id": f"c{number}", "answer": 1} for number in range(50)],
+            "prompt: '{{ answer | first }}'",
+        )
+    )
+    (problem,) = map(str, render_problems(benchmark, benchmark.load_tasks()))
+    assert "case 'c0' and 49 more: the prompt: " in problem

@@ -303,6 +303,10 @@ def _expected(detail: ErrorDetails) -> str:
         return "text that is not empty"
     if kind == "too_short":
         return f"a list of at least {context.get('min_length', 1)}"
+    if kind == "string_too_long":
+        return f"text of at most {context.get('max_length')} characters"
+    if kind == "too_long":
+        return f"at most {context.get('max_length')} of them"
     if kind == "string_pattern_mismatch":
         return f"text of the form {context.get('pattern')}"
     return detail["msg"].removeprefix("Input should be ")

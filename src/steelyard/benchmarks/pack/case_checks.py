@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from pathlib import Path
-from typing import Final
 
-from steelyard.benchmarks.pack.cases import Problems, read_cases
+from steelyard.benchmarks.pack.cases import MAX_LISTED, Problems, listed, read_cases
 from steelyard.benchmarks.pack.load import CASES_FOLDER, Pack
 from steelyard.benchmarks.pack.paths import PathProblem, file_in, folder_in, overlaps
 from steelyard.benchmarks.pack.template_language import TemplateProblem
-from steelyard.benchmarks.pack.validators.contract import Validator
 from steelyard.components.benchmark import Task
 from steelyard.components.issues import AttemptFault
 from steelyard.config.errors import BadInput, Problem, Where
-
-MAX_LISTED: Final = 10
-"""Cases with one kind of fault; more are counted, not listed."""
 
 
 def load_cases(pack: Pack) -> list[Task]:
@@ -28,10 +23,10 @@ def load_cases(pack: Pack) -> list[Task]:
     problems = Problems()
     tasks, places = read_cases(pack.root, pack.document, pack.file, problems)
     _check_fields(pack, tasks, places, problems)
-    _check_paths(pack, tasks, places, problems)
+    said = _check_paths(pack, tasks, places, problems)
     for number, validator in enumerate(pack.validators):
         if validator.checks_cases and number not in pack.unreadable:
-            _check_validator(pack, number, validator, tasks, places, problems)
+            _check_validator(pack, number, tasks, places, problems, said)
     problems.raise_if_any()
     return tasks
 
@@ -39,37 +34,29 @@ def load_cases(pack: Pack) -> list[Task]:
 def _check_validator(
     pack: Pack,
     number: int,
-    validator: Validator,
     tasks: Sequence[Task],
     places: dict[str, Where],
     problems: Problems,
+    said: Set[str],
 ) -> None:
-    """Say each fault once, and the first cases that have it."""
+    """Say each fault once, and the first cases that have it; `said` are those of paths."""
+    validator = pack.validators[number]
     faulty: dict[str, list[str]] = {}
     for task in tasks:
         try:
             fault = validator.fault_in(task.data)
         except AttemptFault as error:
             fault = None if _is_lack(pack, task, error.message) else error.message
-        if fault is not None:
-            faulty.setdefault(fault, []).append(task.id)
-    listed = 0
-    for count, (fault, ids) in enumerate(faulty.items()):
-        if number in pack.faulty and len(ids) == len(tasks):
-            continue  # what is the same in every case was said where it is written
-        if listed == MAX_LISTED:
-            rest = sum(map(len, list(faulty.values())[count:]))
-            problems.add(
-                pack.document.problem(
-                    f"{rest} more cases have faults that the validator {validator.name} finds",
-                    *("scoring", "validators", number),
-                )
-            )
-            break
-        more = f" and {len(ids) - 1} more" if len(ids) > 1 else ""
-        message = f"case {ids[0]!r}{more}, validator {validator.name}: {fault}"
-        problems.add(Problem(message, places[ids[0]]))
-        listed += 1
+        if fault is not None and fault not in said:
+            faulty.setdefault(f", validator {validator.name}: {fault}", []).append(task.id)
+    if number in pack.faulty:  # what is the same in every case was said where it is written
+        faulty = {fault: ids for fault, ids in faulty.items() if len(ids) < len(tasks)}
+    texts, rest = listed(faulty)
+    for task_id, text in texts:
+        problems.add(Problem(text, places[task_id]))
+    if rest:
+        message = f"{rest} more cases have faults that the validator {validator.name} finds"
+        problems.add(pack.document.problem(message, "scoring", "validators", number))
 
 
 def _is_lack(pack: Pack, task: Task, message: str) -> bool:
@@ -113,22 +100,45 @@ def _check_fields(
 
 def _check_paths(
     pack: Pack, tasks: Sequence[Task], places: dict[str, Where], problems: Problems
-) -> None:
-    """Look at the paths that differ from case to case; the others were looked at on loading."""
+) -> set[str]:
+    """Look at the paths that differ from case to case; the others were looked at on loading.
+
+    Returns what is wrong with them.
+    """
+    said: set[str] = set()
     for use in pack.paths:
         if use.template.is_constant or use.template.is_malformed:
             continue
-        seen: set[str] = set()
+        found: dict[str, str | None] = {}
+        faulty: dict[str, list[str]] = {}
         for task in tasks:
             try:
                 text = use.template.render(task.data)
-                if text not in seen:
-                    seen.add(text)
-                    path = (folder_in if use.is_folder else file_in)(pack.root, text)
-                    _check_hidden(pack, path, text)
-            except (TemplateProblem, PathProblem) as error:
-                if not _is_lack(pack, task, str(error)):
-                    problems.add(Problem(f"case {task.id!r}: {error}", places[task.id]))
+            except TemplateProblem as error:
+                fault = None if _is_lack(pack, task, str(error)) else str(error)
+            else:
+                if text not in found:
+                    found[text] = _path_fault(pack, text, is_folder=use.is_folder)
+                fault = found[text]
+            if fault is not None:
+                said.add(fault)
+                faulty.setdefault(f": {fault}", []).append(task.id)
+        texts, rest = listed(faulty)
+        for task_id, message in texts:
+            problems.add(Problem(message, places[task_id]))
+        if rest:
+            message = f"{rest} more cases have faults of this path"
+            problems.add(pack.document.problem(message, *use.field))
+    return said
+
+
+def _path_fault(pack: Pack, text: str, *, is_folder: bool) -> str | None:
+    try:
+        path = (folder_in if is_folder else file_in)(pack.root, text)
+        _check_hidden(pack, path, text)
+    except PathProblem as error:
+        return str(error)
+    return None
 
 
 def _check_hidden(pack: Pack, path: Path, text: str) -> None:

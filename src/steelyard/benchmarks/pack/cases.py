@@ -28,6 +28,9 @@ from steelyard.config.validation import in_order
 MAX_PROBLEMS: Final = 100
 """More are counted, not listed."""
 
+MAX_LISTED: Final = 10
+"""Cases with one kind of fault; more are counted, not listed."""
+
 Row = tuple[Any, Where]
 
 
@@ -52,6 +55,23 @@ class Problems:
             self.listed.append(Problem(f"and {more} more problems of the same pack"))
         if self.listed:
             raise BadInput.of(self.listed)
+
+
+def listed(faults: Mapping[str, Sequence[str]]) -> tuple[list[tuple[str, str]], int]:
+    """Say each fault once, of the first cases that have it.
+
+    Args:
+        faults: by what is wrong, the ids of the cases.
+
+    Returns:
+        The id of the first case with its fault's text, for `MAX_LISTED` faults; and how many cases
+        have others.
+    """
+    texts = []
+    for fault, ids in list(faults.items())[:MAX_LISTED]:
+        more = f" and {len(ids) - 1} more" if len(ids) > 1 else ""
+        texts.append((ids[0], f"case {ids[0]!r}{more}{fault}"))
+    return texts, sum(map(len, list(faults.values())[MAX_LISTED:]))
 
 
 def read_cases(

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from steelyard.benchmarks.pack.benchmark import PackBenchmark
+from steelyard.benchmarks.pack.cases import listed
 from steelyard.benchmarks.pack.template import compile_template
 from steelyard.components.benchmark import Task
 from steelyard.components.issues import AttemptFault
@@ -83,17 +84,19 @@ class PackReport:
 
 
 def render_problems(benchmark: PackBenchmark, tasks: Sequence[Task]) -> list[Problem]:
-    """Render every prompt and reference; give what fails, at most a hundred."""
-    problems: list[Problem] = []
+    """Render every prompt and reference; give what fails, each fault once."""
+    faulty: dict[str, list[str]] = {}
     for task in tasks:
         try:
             benchmark.task_input(task, attempt=1, seed=0)
             benchmark.reference(task)
         except AttemptFault as error:
-            where = Where(benchmark.pack.document.where().file)
-            problems.append(Problem(f"case {task.id!r}: {error.message}", where))
-            if len(problems) == 100:
-                break
+            faulty.setdefault(f": {error.message}", []).append(task.id)
+    texts, rest = listed(faulty)
+    where = Where(benchmark.pack.document.where().file)
+    problems = [Problem(text, where) for _, text in texts]
+    if rest:
+        problems.append(Problem(f"{rest} more cases cannot be rendered", where))
     return problems
 
 
