@@ -3,6 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -177,3 +183,35 @@ def test_a_reader_knows_what_a_waiting_attempt_has_spent(tmp_path: Path) -> None
 
     steered(tmp_path, flaky(tmp_path, fails={"t0": 9}), script=script)
     assert seen == [(True, 1, True)]
+
+
+@pytest.mark.integration
+def test_ctrl_c_while_an_attempt_waits_ends_at_once_with_its_record(tmp_path: Path) -> None:
+    one = flaky(tmp_path, fails={"t0": 9}, script={"retry_after_s": 120.0})
+    document = {"requests": [one], "runtime": {"results_dir": str(tmp_path / "results")}}
+    (tmp_path / "o.json").write_text(json.dumps(document))
+    child = subprocess.Popen(
+        [sys.executable, "-m", "steelyard", "launch", "o.json", "--progress", "plain"],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    root = _run_that_waits(tmp_path, child)
+    child.send_signal(signal.SIGINT)
+    _, said = child.communicate(timeout=60)
+    assert child.returncode == 130, said.decode()
+    (record,) = RunReader(root).records()
+    assert (record.outcome, record.executions) == (Outcome.FAILED_FATAL, 1)
+    assert b"tried again in 12" in said
+
+
+def _run_that_waits(tmp_path: Path, child: subprocess.Popen[bytes]) -> Path:
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and child.poll() is None:
+        for path in (tmp_path / "results").glob("r/*/events.jsonl"):
+            if '"kind":"retry"' in path.read_text():
+                return path.parent
+        time.sleep(0.02)
+    child.kill()
+    raise AssertionError(f"no attempt came to wait: {child.communicate()[1].decode()}")
