@@ -7,19 +7,29 @@ import os
 import secrets
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from steelyard.components.artifacts import ArtifactSpec
+from steelyard.components.benchmark import Task
 from steelyard.components.clock import SystemClock
 from steelyard.components.issues import IssueCode, Outcome
 from steelyard.components.registry import BUILTINS, Kind
 from steelyard.config.secrets import SecretStore
 from steelyard.engine.executor import InProcessExecutor
 from steelyard.engine.services import EndpointPool, Maker
-from steelyard.engine.spec import ComponentSpec, ExecutionResult, ExecutionSpec, RequestSpec
+from steelyard.engine.spec import (
+    AttemptPlace,
+    ComponentSpec,
+    ExecutionResult,
+    ExecutionSpec,
+    RequestSpec,
+)
 from steelyard.engine.spec_json import result_from_bytes, spec_to_bytes
+from steelyard.results.checkpoints import read_checkpoint
 from steelyard.testing.endpoint import MockEndpoint
 from tests.engine.fakes import FakeHarness, Watch, services
 from tests.engine.fakes import spec as fake_spec
@@ -96,6 +106,40 @@ def test_every_built_in_gives_the_same_result_over_the_seam(
     assert there.usage.requests == (harness in ("chat", "command"))
     assert [step.source for step in there.steps] == [step.source for step in here.steps]
     assert bool(there.metrics[next(iter(there.metrics))]) is (harness == "oracle")
+
+
+def test_what_is_kept_goes_over_the_seam_as_references_to_files_of_this_host(
+    tmp_path: Path,
+) -> None:
+    components = Path(__file__).with_name("components.py")
+    benchmark = ComponentSpec(f"{components}:Counted", {"collects": True, "scorer_crashes": True})
+    harness = ComponentSpec(
+        f"{components}:Scripted", {"execs": "touch out", "ledger": str(tmp_path / "ran")}
+    )
+    host = ComponentSpec("host_process")
+    wanted = (ArtifactSpec(globs=("o*",)),)
+    request = RequestSpec("r", benchmark, harness, host, None, save_artifacts=wanted)
+    task, token = Task("t0", {"n": 0}), f"test-{secrets.token_hex(8)}"
+    place = AttemptPlace(str(tmp_path), "g")
+    first = in_fresh_interpreter(
+        ExecutionSpec(request, task, 1, 1, token, 1, place=place), PYTHONPATH=str(Path.cwd())
+    )
+    assert first.outcome is Outcome.FAILED_FATAL
+    assert [one["path"] for one in first.artifacts] == ["tasks/t0/attempt-1/artifacts/out"]
+    assert first.checkpoint is not None
+    digest = first.checkpoint["sha256"]
+    found = read_checkpoint(tmp_path, "t0", 1, sha256=digest)
+    assert found is not None
+    assert found.generation == "g"
+    assert first.work is not None
+    assert Path(first.work.inputs["out"]).is_relative_to(tmp_path)
+    mended = replace(request, benchmark=ComponentSpec(benchmark.id, {"collects": True}))
+    again = in_fresh_interpreter(
+        ExecutionSpec(mended, task, 1, 2, token, 1, saved=first.work, place=place),
+        PYTHONPATH=str(Path.cwd()),
+    )
+    assert (again.outcome, again.checkpoint) == (Outcome.SCORED, first.checkpoint)
+    assert (tmp_path / "ran").read_text() == "t0 1\n"
 
 
 def test_a_secret_never_crosses_the_seam_and_the_worker_finds_its_own() -> None:
