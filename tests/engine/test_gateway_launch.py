@@ -86,6 +86,18 @@ def test_an_attempts_bound_holds_for_calls_of_the_driver_too(tmp_path: Path) -> 
     assert stats["calls"] == 2
 
 
+@pytest.mark.parametrize("harness", [{"id": "chat"}, {"id": "command", "script": ASK}])
+def test_an_attempt_whose_last_call_passes_its_bound_has_fallen_short(
+    tmp_path: Path, harness: dict[str, Any]
+) -> None:
+    result, stats = launched(tmp_path, harness, budget={"attempt_tokens": 2})
+    (record,) = records(result)
+    assert stats["calls"] == 1
+    assert record.outcome is Outcome.FAILED_ERROR
+    assert [issue.code for issue in record.issues] == [IssueCode.ATTEMPT_BUDGET]
+    assert record.answer is not None
+
+
 def test_one_agents_overrun_leaves_the_others_alone(tmp_path: Path) -> None:
     script = f'case "$(cat "$STEELYARD_PROMPT_FILE")" in t1) n=90;; *) n=1;; esac\n{ASK}'
     script = script.replace("python3 - ", "python3 - --calls $n ")

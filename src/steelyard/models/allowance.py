@@ -71,6 +71,13 @@ class Allowance:
             return f"attempt_tokens: {self.spent_tokens} of {self.tokens} tokens are spent"
         return None
 
+    def beyond(self) -> str | None:
+        """Say which bound is passed, as a last call may have done; None where each is kept."""
+        is_beyond = (self.usd is not None and self.spent_usd > self.usd) or (
+            self.tokens is not None and self.spent_tokens > self.tokens
+        )
+        return self.overrun() if is_beyond else None
+
     def check(self) -> None:
         """Refuse a call once nothing is left.
 
