@@ -26,7 +26,9 @@ from steelyard.engine.spec import AttemptPlace, ExecutionResult, ExecutionSpec, 
 from steelyard.engine.spec_json import result_from_bytes, result_to_bytes, spec_to_bytes
 from steelyard.environments.host_process import HostProcess
 from steelyard.results.checkpoints import read_checkpoint
+from steelyard.results.reader import RunReader
 from tests.engine.fakes import FakeBenchmark, FakeHarness, Watch, services, spec
+from tests.engine.launching import records, request, run_all
 
 pytestmark = pytest.mark.integration
 
@@ -297,3 +299,30 @@ def test_a_secret_in_an_artifact_is_flagged_and_not_changed(tmp_path: Path) -> N
     assert artifact["flagged"] is True
     assert (tmp_path / artifact["path"]).read_text() == "my sk-canary"
     assert [issue.code for issue in result.issues] == [IssueCode.ARTIFACT_FLAGGED]
+
+
+@pytest.mark.parametrize("mode", ["reuse", "fresh", None])
+def test_a_pack_says_where_it_is_scored(mode: str | None, tmp_path: Path) -> None:
+    pack = tmp_path / "pack"
+    pack.mkdir()
+    said = f"mode: {mode}" if mode else "strategy: all"
+    (pack / "pack.yaml").write_text(f"""
+schema: pack/v1
+slug: made
+version: 1
+prompt: "make it"
+cases: [{{id: a}}]
+scoring:
+  {said}
+  validators: [{{type: command, run: [test, -e, made]}}]
+  threshold: 1.0
+""")
+    one = request(benchmark={"id": str(pack)}, harness={"execs": "touch made"})
+    result = run_all(tmp_path, one)
+    (record,) = records(result)
+    assert record.evaluation_mode == (mode or "none")
+    # Nothing says that the task is about files: only the agent's own environment has this one.
+    assert record.metrics["correct"] is (mode == "reuse")
+    kinds = [event["kind"] for event in RunReader(result.requests[0].run_dir).events()]
+    assert kinds.count("opened") == kinds.count("closed") == (1 if mode == "reuse" else 2)
+    assert kinds.count("checkpoint") == (0 if mode == "reuse" else 1)
