@@ -29,7 +29,12 @@ def a_run(folder: Path, run_id: str = "r1", clock: FixedClock | None = None) -> 
         "wrong",
         metrics={"accuracy": False},
         answer="41\x1b]0;owned\x07",
-        details={"reasons": {"exact": "expected 42, found 41"}, "verdict": "no"},
+        details={
+            "reasons": {"exact": "expected 42, found 41"},
+            "verdict": "no",
+            "reason": "AssertionError: ",
+            "python": "3.11.7",
+        },
         trajectory={"path": "tasks/wrong/attempt-1/trajectory.json", "sha256": "0", "steps": 3},
     )
     crashed = a_record(
@@ -79,7 +84,9 @@ def test_a_task_is_shown_whole(steelyard: Run, project: Path) -> None:
         f"--- all 3 steps: {root}/tasks/wrong/attempt-1/trajectory.json\n"
         "--- answer\n  41\\x1b]0;owned\\x07\n"
         "--- why: exact\n  expected 42, found 41\n"
-        "--- noted: verdict\n  no\n"
+        "--- why: verdict\n  no\n"
+        "--- why: reason\n  AssertionError\n"
+        "--- noted: python\n  3.11.7\n"
         "\n"
     )
 

@@ -19,6 +19,8 @@ SHOWN_CHARS: Final = 2_000
 _OF_PROGRAM: Final = "exit_code"
 """What only the last step of a program has: how it ended is no prompt."""
 
+_WHY: Final = ("verdict", "reason")
+"""What scorers that have one reason call it."""
 
 Block = tuple[str, str]
 """A title and a text, which may be empty."""
@@ -94,4 +96,11 @@ def reasons(details: Mapping[str, Any]) -> list[Block]:
     """Give what the scorer said: its reasons, then what else it noted."""
     said = details.get("reasons")
     found = [(f"why: {k}", _text(v)) for k, v in said.items()] if isinstance(said, dict) else []
-    return found + [(f"noted: {k}", _text(v)) for k, v in details.items() if k != "reasons"]
+    for key, value in details.items():
+        text = _text(value)
+        if key in _WHY:
+            # `AssertionError:` of an assertion without words
+            found.append((f"why: {key}", text.rstrip().removesuffix(":")))
+        elif key != "reasons":
+            found.append((f"noted: {key}", text))
+    return found

@@ -90,7 +90,7 @@ def _outcome(run: RunState, counts: dict[Outcome, int]) -> tuple[RunOutcome, str
         share = "all" if len(run.issue_counts) == 1 else "most"
         named = f", {share} of them {worst[0][0]}" if worst else ""
         if worst and fatal == 1:
-            named = f": {worst[0][0]}" if share == "all" else ""
+            named = f", by {worst[0][0]}" if share == "all" else ""
         return outcome, f"{fatal} of {run.planned} attempts ended FATAL{named}"
     if outcome is RunOutcome.BUDGET_EXCEEDED:
         left = []
