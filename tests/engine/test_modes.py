@@ -235,6 +235,17 @@ def test_saved_work_is_scored_and_no_agent_runs(tmp_path: Path) -> None:
     assert again.checkpoint == first.checkpoint
 
 
+def test_inputs_that_are_too_large_go_once_they_are_scored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("steelyard.engine.checkpointing.MAX_KEPT_BYTES", 5)
+    large = played(tmp_path / "a", {"collect": ("out",)}, writes(out="123456"))
+    assert (large.outcome, large.checkpoint) == (Outcome.SCORED, None)
+    assert not list((tmp_path / "a").glob("tasks/*/*/inputs-1/*"))
+    small = played(tmp_path / "b", {"collect": ("out",)}, writes(out="12345"))
+    assert small.checkpoint is not None
+
+
 def test_a_timed_out_agents_work_is_scored_where_the_benchmark_says_so(tmp_path: Path) -> None:
     async def agent(context: HarnessContext) -> str:
         await (await context.session()).write_file("out", b"half")

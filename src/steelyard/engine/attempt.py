@@ -216,6 +216,7 @@ async def _evaluate(work: Work) -> None:
     for issue in evaluation.issues:
         work.add_issue(issue.code, issue.message)
     work.evaluation = evaluation
+    await work.checkpointing.scored()
 
 
 async def _end_agent_programs(work: Work) -> None:

@@ -17,7 +17,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from steelyard.components.artifacts import EvaluationMode
 from steelyard.components.values import WEAKEST_FIRST
-from steelyard.results.checkpoints import Checkpoint, checkpoint_bytes, write_checkpoint
+from steelyard.results.checkpoints import (
+    MAX_KEPT_BYTES,
+    Checkpoint,
+    checkpoint_bytes,
+    drop_inputs,
+    write_checkpoint,
+)
 from steelyard.results.files import Faults, StorageFailed
 from steelyard.results.records import Timing
 
@@ -76,6 +82,19 @@ class Checkpointing:
             self._timer.cancel()
         if self._writing is not None:
             await asyncio.wait((self._writing,))
+
+    async def scored(self) -> None:
+        """Let go of inputs that are too large to be kept for a later score."""
+        work, place = self._work, self._work.spec.place
+        held = sum(one.digest.bytes for one in work.kept)
+        if place is None or self.reference is None or held <= MAX_KEPT_BYTES:
+            return
+        self.reference = None
+        root, faults = Path(place.root), work.services.storage.faults
+        try:
+            await asyncio.to_thread(drop_inputs, root, _checkpoint(work, place.generation), faults)
+        except StorageFailed as error:
+            log.warning("large inputs of %s stay: %s", work.spec.token, error)
 
     def _begin(self) -> None:
         work = self._work
