@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from steelyard.components.artifacts import ArtifactSpec, Collected
 from steelyard.components.environment import (
     Environment,
     EnvironmentFault,
@@ -232,6 +233,16 @@ async def _boundless_download(session: TwistedSession, path: str, target: Path) 
         return
 
 
+async def _boundless_collect(
+    session: TwistedSession, wanted: ArtifactSpec, target: Path
+) -> Collected:
+    return await session.inner.collect(replace(wanted, max_files=1000), target)
+
+
+async def _lets_run(session: TwistedSession) -> None:
+    return
+
+
 HAUNTED = Twist(methods={"exec": _haunted})
 
 BROKEN: Mapping[str, Twist] = {
@@ -277,6 +288,8 @@ BROKEN: Mapping[str, Twist] = {
     "links_that_lead_out_are_refused": Twist(methods={"read_file": _never_refuses}),
     "folders_go_in": Twist(methods={"upload": _plain_upload}),
     "folders_come_out": Twist(methods={"download": _generous_download}),
+    "wanted_files_come_out": Twist(methods={"collect": _boundless_collect}),
+    "programs_end_and_files_stay": Twist(methods={"end_programs": _lets_run}),
     "a_large_folder_needs_no_memory_here": Twist(methods={"upload": _greedy_upload}),
     "a_hole_stays_a_hole": Twist(methods={"download": _dense_download}),
     "hostile_trees_are_bounded_and_removed": Twist(methods={"download": _boundless_download}),

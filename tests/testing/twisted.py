@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
+from steelyard.components.artifacts import ArtifactSpec, Collected
 from steelyard.components.environment import (
     Environment,
     ExecResult,
@@ -83,6 +84,13 @@ class TwistedSession(Session):
 
     async def download(self, path: str, target: Path) -> None:
         await self._call("download", path, target)
+
+    async def collect(self, wanted: ArtifactSpec, target: Path) -> Collected:
+        found: Collected = await self._call("collect", wanted, target)
+        return found
+
+    async def end_programs(self) -> None:
+        await self._call("end_programs")
 
     async def close(self) -> None:
         for ghost in self.ghosts:

@@ -182,6 +182,7 @@ class Session(ABC):
     async def end_programs(self) -> None:
         """End what earlier `exec`s left running, before the session is scored in.
 
+        An `exec` that is still awaited ends as if killed, or raises `EnvironmentFault`.
         Services that a task was to leave running stay where `Environment.keeps_services`.
         """
         return

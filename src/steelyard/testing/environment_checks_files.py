@@ -3,6 +3,7 @@
 # ruff: noqa: S101 — a check is an assertion
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import os
 import stat
@@ -10,7 +11,8 @@ from collections.abc import Awaitable
 from contextlib import suppress
 from pathlib import Path
 
-from steelyard.components.environment import Session
+from steelyard.components.artifacts import ArtifactSpec
+from steelyard.components.environment import EnvironmentFault, Session
 from steelyard.testing.environment_suite import Trial, needs
 
 _MIB = 1024 * 1024
@@ -29,6 +31,14 @@ async def _sh(session: Session, script: str) -> str:
     result = await session.exec(["sh", "-c", script], timeout_s=60)
     assert result.exit_code == 0, f"{script!r}: {result}"
     return result.stdout_text
+
+
+async def _is_cut_off(session: Session, script: str) -> bool:
+    """True where a program does not come to its own end."""
+    try:
+        return (await session.exec(["sh", "-c", script], timeout_s=60)).exit_code != 0
+    except EnvironmentFault:
+        return True
 
 
 async def files_go_in_and_out(trial: Trial) -> None:
@@ -136,6 +146,43 @@ async def folders_come_out(trial: Trial) -> None:
     assert stat.S_IMODE((target / "e" / "v").stat().st_mode) == 0o750
     assert (target / "in").readlink() == Path("e/v")
     assert (trial.scratch / "single").read_text() == "v\n"
+
+
+async def wanted_files_come_out(trial: Trial) -> None:
+    """Paths and patterns, bounded; links, FIFOs and what lies outside never."""
+    wanted = ArtifactSpec(("tree", "absent", "/etc/passwd"), ("*.log",), ("left",), max_files=3)
+    async with trial.session() as session:
+        await _sh(
+            session,
+            "mkdir -p tree/sub left; echo 1 > tree/a; echo 2 > tree/sub/b; echo no > tree/left;"
+            "echo no > left/c; echo 3 > d.log; ln -s a tree/link; ln -s / tree/out;"
+            "mkfifo tree/fifo; echo 4 > e.log",
+        )
+        target = trial.scratch / "wanted"
+        target.mkdir()
+        if type(session).collect is Session.collect:
+            await _refused(session.collect(wanted, target), EnvironmentFault)
+            return  # a provider that cannot look for files says so
+        found = await session.collect(wanted, target)
+    names = sorted(p.relative_to(target).as_posix() for p in target.rglob("*") if p.is_file())
+    assert names == ["d.log", "tree/a", "tree/sub/b"], names
+    assert found.files == 3
+    assert found.bytes == 6
+    assert found.left_out.get("link") == 2, found.left_out
+    assert "more than 3 files" in found.left_out
+
+
+async def programs_end_and_files_stay(trial: Trial) -> None:
+    """What still runs is ended on request; the session and its files can be used further."""
+    async with trial.session() as session:
+        await session.write_file("kept", b"kept")
+        async with asyncio.timeout(60), asyncio.TaskGroup() as group:
+            running = group.create_task(_is_cut_off(session, "touch begun; sleep 5"))
+            await _sh(session, "while ! test -e begun; do sleep 0.05; done")
+            await session.end_programs()
+        does_end = type(session).end_programs is not Session.end_programs
+        assert running.result() or not does_end, "it ran on"
+        assert (await _sh(session, "cat kept")) == "kept"
 
 
 async def a_large_folder_needs_no_memory_here(trial: Trial) -> None:
