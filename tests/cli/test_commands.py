@@ -125,29 +125,6 @@ def test_config_check_finds_what_launch_finds(steelyard: Run, project: Path) -> 
     """Both speak of unknown fields of components and of packs, beside all else."""
     (project / "bad").mkdir()
     (project / "bad/pack.yaml").write_text("schema: pack/v1\n")
-    (project / "o.yaml").write_text(
-        "nonsense: 1\n"
-        "requests:\n"
-        "  - {name: a, benchmark: {id: ./bad}, harness: {id: command, runs: [x]}, model: {id: none}}\n"
-    )
-    checked, launched = steelyard("config", "check", "o.yaml"), steelyard("launch", "o.yaml")
-    assert checked.status == launched.status == 2
-    assert checked.err.split("\n")[:-2] == launched.err.split("\n")[:-2]
-    for word in ("nonsense", "runs", "slug"):
-        assert word in checked.err
-    (project / "o.yaml").write_text(
-        "requests:\n"
-        "  - {name: a, benchmark: {id: ./bad}, harness: {id: command, runs: [x]}, model: {id: none}}\n"
-    )
-    checked = steelyard("config", "check", "o.yaml")
-    assert checked.status == 2
-    assert "requests[0].harness.runs" in checked.err
-
-
-def test_config_check_finds_what_launch_finds(steelyard: Run, project: Path) -> None:
-    """Both speak of unknown fields of components and of packs, beside all else."""
-    (project / "bad").mkdir()
-    (project / "bad/pack.yaml").write_text("schema: pack/v1\n")
     request = (
         "{name: a, benchmark: {id: ./bad}, harness: {id: command, runs: [x]}, model: {id: none}}"
     )

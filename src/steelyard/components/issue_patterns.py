@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import logging
-import re
 import subprocess
 import sys
 from collections.abc import Iterable, Sequence
@@ -19,11 +18,11 @@ from pathlib import Path
 from typing import Final
 
 from steelyard.components.issues import Issue, Severity
+from steelyard.components.patterns import BadPattern as BadPattern
+from steelyard.components.patterns import Matcher, matcher
 
 log = logging.getLogger(__name__)
 
-HERE_STEPS: Final = 2_000_000
-"""About 50 ms of the engine's own steps."""
 MAX_TEXT_CHARS: Final = 2_000
 """Of a message; what comes after is not searched."""
 CHILD_CPU_S: Final = 1
@@ -31,36 +30,12 @@ _CHILD_WALL_S: Final = 20.0
 _REMEMBERED: Final = 1024
 _CHILD: Final = Path(__file__).with_name("pattern_child.py")
 
-_ESCAPE: Final = re.compile(r"\\.", re.DOTALL)
-_REFERENCE: Final = re.compile(r"\\[1-9]|\(\?P=|\(\?\(")
-_NESTED: Final = re.compile(r"\)[*+{]")
-
-
-class BadPattern(ValueError):
-    """A text that is no regular expression."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Pattern:
-    compiled: re.Pattern[str]
-    repeats: int
-    """Each open repetition multiplies the steps by the text's length."""
-    branches: int
-    """Each alternative or optional part may double them."""
-    is_unbounded: bool
-    """Repetitions nest or groups are referred to: no estimate holds."""
-
-    def may_run_here(self, text: str) -> bool:
-        if self.is_unbounded or self.branches > 20:
-            return False
-        return 2.0**self.branches * float(len(text) + 1) ** (self.repeats + 1) <= HERE_STEPS
-
 
 @dataclass(frozen=True, slots=True)
 class IssuePatterns:
     """Patterns, compiled once. Without any nothing matches."""
 
-    patterns: tuple[_Pattern, ...] = ()
+    patterns: tuple[Matcher, ...] = ()
 
     @classmethod
     def of(cls, sources: Iterable[str]) -> IssuePatterns:
@@ -69,12 +44,12 @@ class IssuePatterns:
         Raises:
             BadPattern: one cannot be compiled; says which.
         """
-        return cls(tuple(map(_compiled, sources)))
+        return cls(tuple(matcher(source) for source in sources))
 
     def is_quick(self, issues: Iterable[Issue]) -> bool:
         """True where `first_match` needs no process."""
         texts = [text for issue in issues for text in _texts(issue)]
-        return all(one.may_run_here(text) for one in self.patterns for text in texts)
+        return all(one.may_run_here(len(text)) for one in self.patterns for text in texts)
 
     def first_match(self, issues: Sequence[Issue]) -> Issue | None:
         """Give the first ERROR whose message or code a pattern is found in.
@@ -97,21 +72,8 @@ def _texts(issue: Issue) -> tuple[str, str]:
     return issue.code.value, issue.message[:MAX_TEXT_CHARS]
 
 
-@lru_cache(maxsize=_REMEMBERED)
-def _compiled(source: str) -> _Pattern:
-    try:
-        compiled = re.compile(source)
-    except (re.error, OverflowError, RecursionError, ValueError) as error:
-        raise BadPattern(f"not a regular expression: {source[:80]!r}: {error}") from error
-    bare = _ESCAPE.sub("x", source)
-    repeats = sum(bare.count(sign) for sign in "*+{")
-    branches = max(0, bare.count("|") + bare.count("?") - bare.count("(?"))
-    is_unbounded = bool(_REFERENCE.search(source) or _NESTED.search(bare))
-    return _Pattern(compiled, repeats, branches, is_unbounded)
-
-
-def _is_found(pattern: _Pattern, text: str) -> bool:
-    if pattern.may_run_here(text):
+def _is_found(pattern: Matcher, text: str) -> bool:
+    if pattern.may_run_here(len(text)):
         return pattern.compiled.search(text) is not None
     return _found_in_child(pattern.compiled.pattern, text)
 
