@@ -16,9 +16,7 @@ from steelyard.config.errors import BadInput
 from steelyard.doctor.finding import Finding, State, works
 
 _OPEN_S: Final = 60.0
-_NOT_TIGHT: Final = (
-    "run as an ordinary user, outside of containers: docs/security.md"
-)
+_NOT_TIGHT: Final = "run as an ordinary user, outside of containers: docs/security.md"
 _HELD: Final = ("memory", "processes", "cpu")
 
 
