@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from steelyard.components.extras import install_command
-from steelyard.doctor.components import examine_environment, examine_extras, examine_plugins
+from steelyard.doctor.components import examine_environment, examine_extras
 from steelyard.doctor.finding import State
 from tests.environments.people import ordinary_user, run_python, without_namespaces
 
@@ -101,5 +101,29 @@ def test_an_extra_that_is_missing_is_told_with_the_exact_command(
     assert found.remedy == f"`{install_command('humaneval')}`"
 
 
-def test_without_plug_ins_there_is_nothing_to_say_or_they_are_named() -> None:
-    assert all(found.state is not State.BROKEN for found in examine_plugins())
+@pytest.mark.integration
+def test_installed_plug_ins_are_imported_and_a_broken_one_is_named(tmp_path: Path) -> None:
+    site = tmp_path / "site"
+    info = site / "wonky-1.0.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: wonky\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(
+        "[steelyard.harnesses]\nwonky = wonky:Wonky\nchat = wonky:Wonky\n"
+    )
+    (site / "wonky.py").write_text("raise RuntimeError('not today')\n")
+    done = subprocess.run(
+        DOCTOR,
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": str(site)},
+    )
+    assert done.returncode == 1
+    found = {finding["message"]: finding for finding in _findings(done, "plug-ins")}
+    broken = next(one for message, one in found.items() if "wonky of wonky" in message)
+    assert broken["state"] == "broken"
+    assert "not today" in broken["message"]
+    assert broken["remedy"]
+    shadowing = next(one for message, one in found.items() if "chat" in message)
+    assert shadowing["state"] in ("warning", "broken")
+    assert shadowing["remedy"]
