@@ -225,10 +225,10 @@ def test_only_the_scoring_is_made_up_for_where_the_judge_was_out_of_reach(tmp_pa
         assert calls(agent) == 8
 
 
-def test_what_is_scored_by_its_trajectory_runs_again_whole(tmp_path: Path) -> None:
+def test_what_is_scored_by_its_trajectory_is_scored_again_from_it(tmp_path: Path) -> None:
     with MockEndpoint("--function", JUDGE) as agent:
         validator = "{type: contains, on: trajectory, expected: WORD}"
-        for word, correct, made in (("right", True, 4), ("wrong", False, 8)):
+        for word, correct, made in (("right", True, 4), ("wrong", False, 4)):
             folder = pack(tmp_path, validator.replace("WORD", word))
             one = request(
                 benchmark={"id": str(folder)},

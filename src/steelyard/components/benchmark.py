@@ -154,7 +154,7 @@ class TaskInput:
     scorer's own environment after the agent's is closed."""
     scores_steps: bool = False
     """True where scoring looks at the trajectory: a saved answer alone is then never scored
-    again, since what is kept of a trajectory is not all that scoring saw."""
+    again, only a checkpoint, which holds every step as scoring saw it."""
     config: Mapping[str, Any] = field(default_factory=dict)
     """For harnesses that know the benchmark; most ignore it."""
     artifacts: ArtifactSpec | None = None
