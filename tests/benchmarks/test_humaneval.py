@@ -177,9 +177,9 @@ def test_a_cheat_is_a_failure_and_not_a_fault(code: str) -> None:
 )
 def test_what_does_not_end_is_ended_and_fails(code: str) -> None:
     began = time.monotonic()
-    passed, reason = verdict(f"```python\n{code}\n```", timeout=1.5)
+    passed, reason = verdict(f"```python\n{code}\n```", timeout=4.0)
     assert not passed
-    assert "within 1.5 s" in reason or "before the tests were through" in reason
+    assert "within 4 s" in reason or "before the tests were through" in reason
     assert time.monotonic() - began < 30
 
 

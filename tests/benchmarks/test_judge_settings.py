@@ -242,7 +242,7 @@ def test_a_judge_that_does_not_answer_is_no_fault_of_the_cases(
     assert "the judge j could not be asked" in said["cases"][0]["judge_fault"]
     assert main(["pack", "check", str(tmp_path), "--judge", judge]) == 1
     out = capsys.readouterr().out
-    assert "were not judged: the judge j could not be asked" in out
+    assert "not judged: the judge j could not be asked" in out
     assert "need mending" not in out
     assert "nothing to mend" not in out
 

@@ -178,7 +178,7 @@ CASES = {
     ),
     "retry patterns that are none": (
         ONE + "    execution: {max_retries: 1, retry_pattern_list: [ok, 3]}\n",
-        "o.yaml:7:58 requests[0].execution.retry_pattern_list[1]", "found the number 3", "text",
+        "o.yaml:7:58 requests[0].execution.retry_pattern_list[1]", "found 3", "text",
     ),
     "kept environments": (
         ONE + "    execution: {keep_environment: true}\n",

@@ -90,7 +90,7 @@ def test_signal_handlers_are_put_back() -> None:
 
 
 SCRIPT = """
-import asyncio, signal, sys, threading
+import asyncio, signal, sys, threading, time
 import steelyard as sy
 from tests.sdk.parts import Say, Sums
 
@@ -110,6 +110,9 @@ try:
     result = asyncio.run(cell()) if sys.argv[1] == "loop" else work()
     print("no interrupt", result)
 except KeyboardInterrupt:
+    ends = time.monotonic() + 10
+    while threading.active_count() > 1 and time.monotonic() < ends:
+        time.sleep(0.01)  # a pool's thread may need a moment to end
     print("interrupted", signal.getsignal(signal.SIGINT) is before, threading.active_count())
 """
 
