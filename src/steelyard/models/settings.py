@@ -67,9 +67,9 @@ def parse_settings(settings: Mapping[str, Any], secrets: SecretStore) -> Endpoin
     if problems:
         raise BadInput.of(problems)
     key = secrets.reveal_tree(settings.get("api_key"))
-    headers = secrets.reveal_tree(settings.get("extra_headers") or {})
+    written = secrets.reveal_tree(settings.get("extra_headers") or {})
     # Settings with a fault are looked at, too: of what is no text the schema has spoken.
-    extra = {name: value for name, value in headers.items() if isinstance(value, str)}
+    extra = {name: value for name, value in written.items() if isinstance(value, str)}
     headers = {
         name: tuple(header_pairs(_headers(wire, address, key, extra)))
         for name, wire in PROTOCOLS.items()
