@@ -76,7 +76,7 @@ def test_a_dry_run_imports_no_sdk_and_creates_nothing(tmp_path: Path) -> None:
     status, out, modules = imported("launch", "o.yaml", "--dry-run", cwd=tmp_path)
     assert status == 0
     assert "2 requests" in out
-    sdks = ("openai", "anthropic", "httpx2", "rich", "scipy", "numpy", "temporalio", "pyarrow")
+    sdks = ("openai", "anthropic", "rich", "scipy", "numpy", "temporalio", "pyarrow", "asyncio", "ssl")
     assert [name for name in sdks if name in modules] == []
     assert sorted(path.name for path in tmp_path.iterdir()) == ["o.yaml"]
 

@@ -25,11 +25,11 @@ from steelyard.config.redaction import Redactor
 from steelyard.config.secrets import SecretStore
 from steelyard.config.source import FieldPath, Node, Origin
 from steelyard.config.validation import problems_of
-from steelyard.engine.gateways import OpenGateway, RequestGateway
 from steelyard.engine.spec import ComponentSpec, RequestSpec
 from steelyard.results.files import NO_FAULTS, Faults
 
 if TYPE_CHECKING:
+    from steelyard.engine.gateways import OpenGateway, RequestGateway
     from steelyard.models.allowance import Allowance
     from steelyard.models.client import Endpoint
     from steelyard.models.lines import Lines
@@ -184,6 +184,8 @@ class Maker:
             opened = self.endpoints.get(spec.model, spec.prices)
             endpoint = endpoint or opened
             if gateway is None and services.harness.traits.uses_gateway:
+                from steelyard.engine.gateways import RequestGateway  # a dry run needs no loop
+
                 gateway = RequestGateway(partial(self._start_gateway, opened), self.secrets)
         judges = services.judge_endpoint or (
             lambda settings: self.endpoints.get(settings, spec.prices)
