@@ -175,7 +175,7 @@ async def _run_agent(work: Work) -> None:
     work.answer = work.without_token(result.answer)
     for issue in result.issues:
         work.add_issue(issue.code, issue.message, retry_after_s=issue.retry_after_s)
-    if (beyond := work.allowance().beyond()) is not None:
+    if (beyond := work.passed_bound()) is not None:
         # Its last call took it there: no further one was left to be refused.
         work.add_issue(IssueCode.ATTEMPT_BUDGET, beyond)
 

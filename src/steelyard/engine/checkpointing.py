@@ -64,7 +64,7 @@ class Checkpointing:
         work = self._work
         if work.input.carries_files or work.input.scores_steps or work.services.asks_judges:
             await self.written()
-        else:
+        elif work.answer is not None or work.steps:  # else there is nothing that could be kept
             loop = asyncio.get_running_loop()
             self._timer = loop.call_later(PATIENCE_S, self._begin)
 

@@ -165,6 +165,10 @@ class Work:
         """False where the request's model id is `none`."""
         return self.services.endpoint is not None
 
+    def passed_bound(self) -> str | None:
+        """Say which bound of the attempt its calls have passed; None where none was made."""
+        return None if self._allowance is None else self._allowance.beyond()
+
     def allowance(self) -> Allowance:
         """What the agent's calls may consume, whichever way they are made."""
         if self._allowance is None:
