@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import os
 import subprocess
 import sys
@@ -86,3 +88,15 @@ def test_what_a_folder_showed_is_judged(facts: DiskFacts, state: State, word: st
     assert found.state is state
     assert word in found.message
     assert (found.remedy is None) == (state is State.WORKS)
+
+
+def test_a_file_system_that_holds_no_locks_is_broken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refusing(file: object, how: int) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", refusing)
+    found = examine_folder("results", tmp_path)
+    assert found.state is State.BROKEN
+    assert "does not hold locks" in found.message

@@ -91,3 +91,26 @@ def test_every_finding_but_a_good_one_has_a_remedy(tmp_path: Path) -> None:
 
     for found in examine({"HOME": str(tmp_path)}, tmp_path, SystemClock()):
         assert (found.remedy is None) == (found.state is State.WORKS), found
+
+
+def test_a_machine_whose_clock_stands_in_the_past_is_looked_at_and_found_broken() -> None:
+    class Past(SystemClock):
+        def now(self) -> datetime:
+            return datetime(1970, 1, 1, tzinfo=UTC)
+
+    assert machine.examine_clock(Past()).state is State.BROKEN
+
+
+def test_an_interpreter_that_is_too_old_is_looked_at_and_found_broken(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sys, "version_info", (3, 10, 2, "final", 0))
+    assert machine.examine_python().state is State.BROKEN
+
+
+def test_a_steady_clock_that_jumps_is_looked_at_and_found_broken(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    jumps = iter([100.0, 160.0])
+    monkeypatch.setattr("time.monotonic", lambda: next(jumps))
+    assert machine.examine_time_steps().state is State.BROKEN

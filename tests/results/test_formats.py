@@ -105,3 +105,14 @@ def test_damaged_and_empty_files_are_told_apart(tmp_path: Path) -> None:
     found = {file.path.name: file.standing for file in formats_of(tmp_path / "run")}
     assert found["attempts.jsonl"] is Standing.CURRENT
     assert found["events.jsonl"] is Standing.UNKNOWN
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_what_todays_rules_make_of_the_first_formats_is_pinned_whole(
+    name: str, tmp_path: Path
+) -> None:
+    """Intervals included: a changed rule must change this file on purpose."""
+    root = tmp_path / "run"
+    shutil.copytree(FIRST / name, root)
+    pinned = FIRST.parent / f"first-{name.partition('/')[0]}-now.json"
+    assert summarise(root) == json.loads(pinned.read_text())
