@@ -104,6 +104,19 @@ class EnvironmentDescription:
         return {"provider": self.provider, "image": self.image, "digest": self.digest}
 
 
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A session that outlives its run, for a person to look into."""
+
+    description: str
+    """For people: a folder, or a container's name."""
+    enter: tuple[str, ...] = ()
+    """The command that enters it, whole, to paste into a shell. Empty where the provider has none:
+    `steelyard env enter` then calls `Environment.enter`."""
+    state: Mapping[str, Any] = field(default_factory=dict)
+    """What `Environment.enter` needs, as JSON; stands in the journal, so never a secret."""
+
+
 class EnvironmentFault(Exception):
     """The provider failed, not the program it ran: the attempt ends FATAL."""
 
@@ -187,6 +200,20 @@ class Session(ABC):
         """
         return
 
+    async def keep(self) -> Kept | None:
+        """End the session as `close` does, but let its files (a container: itself) stand.
+
+        Every program that the session started is ended, and what only this process can hold is
+        given back. What stays is found by `Environment.find_leftovers` with the session's token and
+        ended by `end_leftovers`, from any later process. Taken in place of `close`, under the same
+        rules; a `close` afterwards ends what stands.
+
+        Returns:
+            None where nothing stays: nothing had been made, or this provider cannot keep.
+        """
+        await self.close()
+        return None
+
     @abstractmethod
     async def close(self) -> None:
         """End every process, remove the folder. Safe to call twice and while an exec runs."""
@@ -214,6 +241,9 @@ class Environment(ABC):
     refused, not run on whatever is there."""
     keeps_services: ClassVar[bool] = False
     """True where a program that a task left running outlives the `exec` that started it."""
+    keeps_sessions: ClassVar[bool] = False
+    """True where `Session.keep` lets a session stand; where not, a request that asks for it is
+    warned at its dry run."""
     best_trust: ClassVar[Trust] = Trust.HOST
     """The most that its sessions can claim after a probe."""
     Params: ClassVar[type[BaseModel]] = NoParams
@@ -253,6 +283,24 @@ class Environment(ABC):
     async def end_leftovers(self, leftovers: Sequence[Leftover]) -> None:
         """End them. Called only for runs whose owner is proven dead."""
         return
+
+    async def enter(self, token: str, state: Mapping[str, Any], argv: Sequence[str]) -> int:
+        """Run a program in a kept session with this process's terminal, the walls as they were.
+
+        For providers whose `Kept.enter` is empty. Without words it is a shell.
+
+        Args:
+            token: the session's.
+            state: `Kept.state`, as read from the journal.
+            argv: the program, or nothing.
+
+        Returns:
+            The program's exit code; negative: the signal that ended it.
+
+        Raises:
+            EnvironmentFault: what was kept is gone, or cannot be entered on this machine.
+        """
+        raise EnvironmentFault(f"{self.id} cannot enter what it kept")
 
     async def close(self) -> None:
         """Let go of what the provider itself holds. Called once, after every session."""
