@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Literal, Protocol
 from pydantic import BaseModel
 
 from steelyard.components.artifacts import ArtifactSpec, EvaluationMode
-from steelyard.components.environment import NoParams, Resources, Session
+from steelyard.components.environment import ImageBuild, Network, NoParams, Resources, Session
 from steelyard.components.issues import Issue
 from steelyard.components.model import ModelClient, ToolCall
 from steelyard.components.steps import Step
@@ -111,16 +111,34 @@ class EnvironmentNeeds:
     """What a task asks of its environment. A request may only tighten it."""
 
     image: str | None = None
-    network: Literal["none", "open"] | None = None
+    network: Network | None = None
     resources: Resources = Resources()
+    build: ImageBuild | None = None
+    """Takes the place of `image`."""
+    workdir: str | None = None
+    """The working folder, absolute, where the task's programs expect one."""
+    allowed_hosts: tuple[str, ...] = ()
+    """With the network `allowlist`."""
+
+    @property
+    def wants_image(self) -> bool:
+        """True where programs of this machine are not what the task expects."""
+        return self.image is not None or self.build is not None
 
     def as_json(self) -> dict[str, Any]:
-        """Give the serialisable form."""
-        return {
+        """Give the serialisable form; what is not asked for is left out of it."""
+        data: dict[str, Any] = {
             "image": self.image,
             "network": self.network,
             "resources": self.resources.as_json(),
         }
+        if self.build is not None:
+            data["build"] = self.build.as_json()
+        if self.workdir is not None:
+            data["workdir"] = self.workdir
+        if self.allowed_hosts:
+            data["allowed_hosts"] = list(self.allowed_hosts)
+        return data
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +181,8 @@ class TaskInput:
     """Where the attempt is scored; None: `fresh` where files are carried, else `none`."""
     scores_timed_out: bool = False
     """True where what an agent had done when its time ran out is scored all the same."""
+    scorer_needs: EnvironmentNeeds | None = None
+    """What the scorer's own environment is to be; None: what the agent's is."""
 
     @property
     def mode(self) -> EvaluationMode:

@@ -48,6 +48,36 @@ class Resources:
         }
 
 
+Network = Literal["none", "allowlist", "open"]
+"""`allowlist`: the named hosts alone, through a proxy of the provider's."""
+
+
+@dataclass(frozen=True, slots=True)
+class ImageBuild:
+    """An image to be built from a Dockerfile, once however many sessions ask."""
+
+    context: Path
+    """The folder that the build sees; the benchmark's, not the agent's."""
+    digest: str
+    """SHA-256 of all that the build sees, in hex: the image is named by it."""
+    dockerfile: str = "Dockerfile"
+    """Relative to `context`."""
+    timeout_s: float | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """Give the serialisable form; without the path, which identifies nothing."""
+        return {"digest": self.digest, "dockerfile": self.dockerfile}
+
+
+@dataclass(frozen=True, slots=True)
+class Mount:
+    """A folder or file of the host that programs of a session see, and cannot change."""
+
+    source: Path
+    target: str
+    """An absolute path inside, outside the working folder."""
+
+
 @dataclass(frozen=True, slots=True)
 class OpenRequest:
     """What one session is opened with."""
@@ -55,10 +85,17 @@ class OpenRequest:
     token: str
     """Unique to the execution (and to its scorer); already in the journal."""
     resources: Resources = Resources()
-    network: Literal["none", "open"] | None = None
+    network: Network | None = None
     """None: the provider's default. A provider that cannot close the network must refuse `none`
     only where it claims isolation; `host_process` ignores it and says trust `host`."""
     image: str | None = None
+    build: ImageBuild | None = None
+    """Takes the place of `image`."""
+    workdir: str | None = None
+    """An absolute path inside; None: the image's, or the provider's own."""
+    allowed_hosts: tuple[str, ...] = ()
+    """With `allowlist`: names, with `*.` before them for all below."""
+    mounts: tuple[Mount, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict)
     gate: ModelGate | None = None
     """The run's model gateway, where programs of the session are to reach it."""
@@ -239,6 +276,10 @@ class Environment(ABC):
     offers_images: ClassVar[bool] = False
     """True where a session can run in the image that a task asks for. Where it cannot, the task is
     refused, not run on whatever is there."""
+    offers_mounts: ClassVar[bool] = False
+    """True where folders of the host can be mounted read-only."""
+    offers_allowlist: ClassVar[bool] = False
+    """True where the network can be held to named hosts."""
     keeps_services: ClassVar[bool] = False
     """True where a program that a task left running outlives the `exec` that started it."""
     keeps_sessions: ClassVar[bool] = False

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol
 
@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from steelyard.components.benchmark import Reference, TaskInput
 from steelyard.components.clock import AgentTimer
-from steelyard.components.environment import NoParams, Session
+from steelyard.components.environment import Mount, NoParams, Session
 from steelyard.components.gateway import ModelAccess
 from steelyard.components.issues import Issue
 from steelyard.components.model import ModelClient
@@ -137,6 +137,18 @@ class Harness(ABC):
     def unavailable(cls) -> str | None:
         """Say what this machine lacks to run it, and the remedy; None where nothing."""
         return None
+
+    async def prepare(self) -> None:
+        """Make, once a run and before the first session, what sessions will mount or use.
+
+        Raises:
+            AttemptFault: it cannot be made; with `request_fault` where no attempt could go on.
+        """
+        return
+
+    def mounts(self) -> Sequence[Mount]:
+        """Name what each of the agent's sessions must see of the host; asked after `prepare`."""
+        return ()
 
     @abstractmethod
     async def run(self, context: HarnessContext) -> HarnessResult:

@@ -30,6 +30,7 @@ from steelyard.results.files import NO_FAULTS, Faults
 
 if TYPE_CHECKING:
     from steelyard.engine.gateways import OpenGateway, RequestGateway
+    from steelyard.engine.preparing import Preparation
     from steelyard.models.allowance import Allowance
     from steelyard.models.client import Endpoint
     from steelyard.models.lines import Lines
@@ -70,6 +71,8 @@ class Services:
     storage: Storage = Storage()
     asks_judges: bool = False
     """True where scoring calls a model of its own."""
+    preparation: Preparation | None = None
+    """Of the harness; None until the request is carried out."""
 
 
 class EndpointPool:
@@ -196,12 +199,19 @@ class Maker:
             gateway=gateway,
             judge_endpoint=judges,
             asks_judges=_asks_judges(services.benchmark),
+            preparation=services.preparation or _preparation(services.harness),
         )
 
     async def _start_gateway(self, endpoint: Endpoint) -> OpenGateway:
         from steelyard.models.gateway import Gateway
 
         return await Gateway.start(endpoint, redact=Redactor(self.secrets).raw)
+
+
+def _preparation(harness: Harness) -> Preparation:
+    from steelyard.engine.preparing import Preparation  # a dry run needs no asyncio
+
+    return Preparation(harness)
 
 
 def _asks_judges(benchmark: Benchmark) -> bool:

@@ -7,14 +7,20 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from steelyard.components.artifacts import EvaluationMode
 from steelyard.components.benchmark import Evaluation, Reference, TaskInput
 from steelyard.components.clock import AgentTimer
-from steelyard.components.environment import Environment, EnvironmentFault, OpenRequest, Session
+from steelyard.components.environment import (
+    Environment,
+    EnvironmentFault,
+    Mount,
+    OpenRequest,
+    Session,
+)
 from steelyard.components.gateway import ModelAccess
 from steelyard.components.harness import Step
 from steelyard.components.issues import (
@@ -30,6 +36,7 @@ from steelyard.components.model import ModelClient
 from steelyard.components.values import NO_USAGE, WEAKEST_FIRST, Trust, Usage
 from steelyard.engine.checkpointing import Checkpointing
 from steelyard.engine.gateways import GatewayUse
+from steelyard.engine.preparing import cannot_open
 from steelyard.engine.services import Services
 from steelyard.engine.spec import (
     ExecutionObserver,
@@ -224,9 +231,11 @@ class Work:
         phase, self.phase = self.phase, Phase.SETUP
         began = self.services.clock.monotonic()
         limit_s = self.spec.request.limits.setup()
+        preparation = self.services.preparation
+        mounts = () if preparation is None else await preparation.mounts()
         try:
             async with asyncio.timeout(limit_s) as scope:
-                session = self.agent = await self.open_session(AGENT_SUFFIX)
+                session = self.agent = await self.open_session(AGENT_SUFFIX, mounts)
                 for folder in self.input.workspace:
                     await session.upload(folder, ".")
         except TimeoutError as error:
@@ -238,23 +247,24 @@ class Work:
         self.phase = phase
         return session
 
-    async def open_session(self, suffix: str) -> Session:
+    async def open_session(self, suffix: str, mounts: Sequence[Mount] = ()) -> Session:
         """Open a session whose token ends with `suffix`."""
         token = self.spec.token + suffix
         environment, needs = self.services.environment, self.input.needs
-        if needs.image is not None and not environment.offers_images:
-            raise AttemptFault(
-                IssueCode.ENVIRONMENT_OPEN_FAILED,
-                f"the task asks for the image {needs.image!r}, and {environment.id} runs programs "
-                "of this machine; name an environment with images, or take `environment.image` out",
-                request_fault=True,
-            )
+        if suffix == SCORER_SUFFIX and self.input.scorer_needs is not None:
+            needs = self.input.scorer_needs
+        if (refused := cannot_open(environment, needs, mounts)) is not None:
+            raise AttemptFault(IssueCode.ENVIRONMENT_OPEN_FAILED, refused, request_fault=True)
         use = self.gateway if suffix == AGENT_SUFFIX else None
         request = OpenRequest(
             token=token,
             resources=needs.resources,
             network=needs.network,
             image=needs.image,
+            build=needs.build,
+            workdir=needs.workdir,
+            allowed_hosts=needs.allowed_hosts,
+            mounts=tuple(mounts),
             gate=None if use is None else await use.gate(),
         )
         try:
