@@ -45,8 +45,8 @@ def ordinary_user() -> Iterator[tuple[list[str], Mapping[str, str]]]:
     os.chown(home, NOBODY, NOBODY)
     view = None
     prefix: list[str] = []
-    if closed := first_closed(Path(sys.base_prefix)):
-        view = MountView(Path(sys.base_prefix), closed)
+    if first_closed(Path(sys.base_prefix)):
+        view = MountView([Path(sys.base_prefix)])
         prefix = view.prefix()
     ids = [f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "--inh-caps=-all"]
     try:

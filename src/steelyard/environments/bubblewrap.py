@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Final
 
 from steelyard.components.catalog import reference_folders
+from steelyard.components.environment import Mount
 from steelyard.environments import seccomp
 
 INSIDE_UID: Final = 65534
@@ -53,6 +54,7 @@ class Layout:
     python: Path
     scratch_bytes: int
     network_open: bool
+    mounts: tuple[Mount, ...] = ()
 
 
 def drops_privileges() -> bool:
@@ -214,7 +216,9 @@ def options(
     words += ["--remount-ro", "/dev"]
     words += ["--bind", str(layout.tmp), TMP, "--bind", str(layout.workdir), WORKDIR]
     words += _python(layout.python)  # after /tmp: it may lie below
-    words += _covered(layout.python)
+    for mount in layout.mounts:
+        words += ["--ro-bind", str(mount.source), mount.target]
+    words += _covered(layout)
     words += ["--remount-ro", "/"]  # last: bubblewrap's own root is a tmpfs that can be written
     words += ["--chdir", chdir]
     words += ["--seccomp", str(seccomp_fd), "--json-status-fd", str(status_fd)]
@@ -242,20 +246,23 @@ def _python(python: Path) -> list[str]:
     return ["--ro-bind", str(python), str(python)]
 
 
-def _covered(python: Path) -> list[str]:
+def _covered(layout: Layout) -> list[str]:
     """Lay an empty folder over our own packs and task data, where a bound folder holds them.
 
     Installed into the system's Python, references and hidden files lie below `/usr`: an agent
     that looks around would find them.
     """
+    bound = {str(path): path for path in (Path("/usr"), layout.python)}
+    bound |= {mount.target: mount.source for mount in layout.mounts}
+    covered = {
+        str(Path(shown) / folder.relative_to(source.resolve()))
+        for folder in _reference_folders()
+        for shown, source in bound.items()
+        if folder.is_relative_to(source.resolve())
+    }
     words = []
-    for folder in _reference_folders():
-        for shown in (Path("/usr"), python):
-            if folder.is_relative_to(shown.resolve()):
-                inside = str(shown / folder.relative_to(shown.resolve()))
-                cover = ["--size", "4096", "--perms", "0555", "--tmpfs", inside]
-                words += [*cover, "--remount-ro", inside]
-                break
+    for inside in sorted(covered):
+        words += ["--size", "4096", "--perms", "0555", "--tmpfs", inside, "--remount-ro", inside]
     return words
 
 

@@ -7,8 +7,8 @@ imported when the first one opens: planning needs the parameters alone.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import BaseModel
 
@@ -24,7 +24,9 @@ class Sandbox(Environment):
     """bubblewrap: no network, read-only system, limits, no daemon."""
 
     id: ClassVar[str] = "sandbox"
+    offers_mounts: ClassVar[bool] = True
     best_trust: ClassVar[Trust] = Trust.ISOLATED
+    keeps_sessions: ClassVar[bool] = True
     Params: ClassVar[type[BaseModel]] = SandboxParams
 
     def __init__(self, params: BaseModel) -> None:
@@ -52,11 +54,22 @@ class Sandbox(Environment):
         Raises:
             EnvironmentFault: no sandbox can be started here, or it is not tight.
         """
+        return await self._opening().open(request)
+
+    async def enter(self, token: str, state: Mapping[str, Any], argv: Sequence[str]) -> int:
+        """Run a program in a kept session: the same walls and limits, tried again here.
+
+        Raises:
+            EnvironmentFault: it is gone, or no sandbox can be started here.
+        """
+        return await self._opening().enter(token, state, argv)
+
+    def _opening(self) -> SandboxOpener:
         if self._opener is None:
             from steelyard.environments.sandbox_opening import SandboxOpener
 
             self._opener = SandboxOpener(self._params)
-        return await self._opener.open(request)
+        return self._opener
 
     async def find_leftovers(self, tokens: Sequence[str]) -> Sequence[Leftover]:
         """Find processes, folders and cgroups of sessions with these tokens."""

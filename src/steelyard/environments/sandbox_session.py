@@ -10,9 +10,9 @@ import os
 import posixpath
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from steelyard.components.environment import (
     EnvironmentDescription,
@@ -36,6 +36,7 @@ from steelyard.environments.sandbox_limits import (
 )
 from steelyard.environments.sandbox_start import GATE_PORT, Start
 from steelyard.environments.session_folders import new_folder, temporary_base
+from steelyard.environments.terminal import SHELL, in_own_terminal, is_terminal, run_attached
 from steelyard.environments.tree_copy import used_bytes
 
 _PROBE_WAIT_S: Final = 60.0
@@ -50,7 +51,7 @@ class Ground:
     base: Path
     python: Path
     view: MountView | None
-    """Where only root can reach `python` by its path."""
+    """Where only root can reach `python`, or what is mounted, by its path."""
     holders: Holders
 
     def prefix(self, limits: SandboxLimits) -> list[str]:
@@ -82,13 +83,16 @@ class SandboxSession(LocalSession):
         trust: Trust,
         details: Mapping[str, str],
         host_url: str | None = None,
+        kept: Path | None = None,
     ) -> None:
         """Make a session; nothing is written before it is used.
 
         `host_url` is where the gateway listens on the host's loopback, for sessions that share
-        the host's network; others get a way in of their own.
+        the host's network; others get a way in of their own. `kept` is the folder of a session
+        that was kept, to work in that.
         """
-        folder = new_folder(request.token, base=ground.base)
+        folder = kept or new_folder(request.token, base=ground.base)
+        self._was_kept = kept is not None
         self._work, self._tmp, self._etc = folder / "work", folder / "tmp", folder / "etc"
         files = Confined(
             {bubblewrap.WORKDIR: self._work, bubblewrap.TMP: self._tmp},
@@ -108,6 +112,12 @@ class SandboxSession(LocalSession):
         self.description = EnvironmentDescription("sandbox", details=details)
 
     def _make_folder(self) -> None:
+        if not self._was_kept:
+            self._make_new_folder()
+        self._free_bytes = _free_bytes(self._work)
+        self._group = self._ground.holders.group(self._request.token, self._limits)
+
+    def _make_new_folder(self) -> None:
         self._folder.mkdir(mode=0o700)
         for folder in (self._work, self._tmp, self._etc):
             folder.mkdir(mode=0o755)
@@ -117,8 +127,6 @@ class SandboxSession(LocalSession):
         if owner := self._ground.owner:
             for folder in (self._folder, self._work, self._tmp):
                 os.chown(folder, owner.uid, owner.gid)
-        self._free_bytes = _free_bytes(self._work)
-        self._group = self._ground.holders.group(self._request.token, self._limits)
 
     async def exec(
         self,
@@ -202,6 +210,7 @@ class SandboxSession(LocalSession):
             ground.python,
             min(self._limits.memory_mb, self._limits.disk_mb) * MIB,
             self._limits.network_open,
+            self._request.mounts,
         )
         return Start.prepare(
             ground.prefix(self._limits),
@@ -212,8 +221,8 @@ class SandboxSession(LocalSession):
             token=self._request.token,
         )
 
-    async def _complete(self, start: Start, process: processes.Process) -> None:
-        if self._is_closed:
+    async def _complete(self, start: Start, process: processes.Process | None) -> None:
+        if self._is_closed and process is not None:
             process.kill()
             return
         holders = self._ground.holders
@@ -242,11 +251,39 @@ class SandboxSession(LocalSession):
         self._unwatched = 0
         return "disk" if used > most else None
 
-    def _clear(self) -> None:
+    def _state(self) -> dict[str, Any]:
+        mounts = [[str(mount.source), mount.target] for mount in self._request.mounts]
+        return {"limits": asdict(self._limits), "mounts": mounts}
+
+    def _release(self) -> None:
         for folder in self._group.folders if self._group is not None else ():
             cgroups.remove(folder)
         self._group = None
-        super()._clear()
+
+    async def attach(self, argv: Sequence[str]) -> int:
+        """Run a program with this process's terminal, behind the walls; its exit code.
+
+        Raises:
+            EnvironmentFault: it could not be started.
+        """
+        async with self._busy():
+            words = in_own_terminal(argv or SHELL, has_terminal=is_terminal())
+            start = self._prepare(words, {"TERM": os.environ.get("TERM", "dumb")}, None)
+            try:
+                code = await run_attached(
+                    start.command,
+                    on_start=lambda: self._complete(start, None),
+                    watch=self._over_limit,
+                    end_tree=start.end_tree,
+                )
+                exit_code = start.exit_code()
+            except (processes.ProgramNotStarted, OSError) as error:
+                raise EnvironmentFault(f"bubblewrap cannot be started: {error}") from error
+            finally:
+                start.close()
+        if exit_code is None:  # it says itself, on the terminal, why
+            raise EnvironmentFault(f"the program did not start in the sandbox ({code})")
+        return exit_code
 
     async def probe(self) -> list[str]:
         """Try the walls; what is not tight.
@@ -301,9 +338,9 @@ def find_ground(token: str) -> Ground:
         if not open_bases:
             raise EnvironmentFault(f"an unprivileged user cannot reach {base}; set TMPDIR")
         base = open_bases[0]
-        if closed := first_closed(python):
+        if first_closed(python.resolve()):
             try:
-                view = MountView(python, closed)
+                view = MountView([python.resolve()])
             except ViewUnavailable as error:
                 raise EnvironmentFault(
                     f"an unprivileged user cannot reach {python}: {error}"
