@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ from steelyard.components.benchmark import (
     TaskInput,
     TaskLimits,
 )
-from steelyard.components.environment import EnvironmentFault
+from steelyard.components.environment import EnvironmentFault, OpenRequest
 from steelyard.components.harness import HarnessResult
 from steelyard.components.issues import SEVERITY, AttemptFault, Issue, IssueCode, Outcome, Phase
 from steelyard.components.values import Trust, Usage
@@ -26,6 +27,7 @@ from tests.engine.fakes import (
     FakeBenchmark,
     FakeEnvironment,
     FakeHarness,
+    FakeSession,
     Watch,
     services,
     spec,
@@ -210,6 +212,39 @@ def test_an_environment_that_hangs_while_opening_is_told_apart() -> None:
     environment = FakeEnvironment(on_open=sleeping(30))
     result = run(FakeBenchmark(needs=True), environment, limits=TimeLimits(setup_s=0.01))
     assert codes(result) == [IssueCode.ENVIRONMENT_OPEN_TIMED_OUT]
+
+
+def test_a_scorers_environment_that_hangs_while_opening_is_told_apart() -> None:
+    async def hangs_for_the_scorer(request: OpenRequest) -> None:
+        if request.token.endswith("-s"):
+            await asyncio.sleep(30)
+
+    async def opens(context: Any) -> None:
+        await context.session()
+
+    environment = FakeEnvironment(on_open=hangs_for_the_scorer)
+    benchmark = FakeBenchmark(on_evaluate=opens)
+    result = run(benchmark, environment, limits=TimeLimits(setup_s=0.01))
+    assert codes(result) == [IssueCode.ENVIRONMENT_OPEN_TIMED_OUT]
+    (issue,) = result.issues
+    assert issue.phase is Phase.EVALUATE  # the agent's work is at hand: only scoring is repeated
+    assert result.work is not None
+
+
+def test_a_collection_that_hangs_is_ended_and_is_no_fault_of_the_agent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def hangs(session: FakeSession, path: str, target: Path) -> None:
+        await asyncio.sleep(30)
+
+    monkeypatch.setattr(FakeSession, "download", hangs)
+    benchmark = FakeBenchmark(needs=True)
+    result = run(benchmark, limits=TimeLimits(collect_s=0.02, collect_factor=0.5))
+    assert result.outcome is Outcome.FAILED_FATAL
+    (issue,) = result.issues
+    assert (issue.code, issue.phase) == (IssueCode.COLLECT_FAILED, Phase.COLLECT)
+    assert "0.01 s" in issue.message
+    assert result.times.collect_s >= 0.01
 
 
 def test_the_agents_session_is_closed_before_the_scorers_opens() -> None:

@@ -94,6 +94,7 @@ OTHER: dict[str, Any] = {
     "execution.run_timeout_seconds": 5.0,
     "execution.evaluation_timeout_seconds": 5.0,
     "execution.setup_timeout_seconds": 5.0,
+    "execution.collection_timeout_seconds": 5.0,
     "execution.timeout_multiplier": 2.0,
     "execution.keep_environment": True,
     "execution.analysis": True,

@@ -123,14 +123,11 @@ async def _phases(work: Work) -> None:
         return
     await _set_up(work)
     await _run_agent(work)
-    if not work.fell_short:
-        await collect(work)
-    await save_artifacts(work)
+    if work.agent is not None:
+        await _take_out(work)
     if work.fell_short:
         return
-    if work.input.mode is EvaluationMode.REUSE:
-        await _end_agent_programs(work)
-    else:
+    if work.input.mode is not EvaluationMode.REUSE:
         await _close_agent_session(work)
     await _evaluate(work)
 
@@ -183,6 +180,25 @@ async def _run_agent(work: Work) -> None:
 async def _harness_result(work: Work) -> HarnessResult:
     run = work.services.harness.run(work)
     return await (run if work.gateway is None else work.gateway.held(run))
+
+
+async def _take_out(work: Work) -> None:
+    """Take what scoring and the user want out of the agent's environment, within its limit."""
+    limit_s = work.spec.request.limits.collect()
+    began = work.services.clock.monotonic()
+    try:
+        async with asyncio.timeout(limit_s) as scope:
+            if not work.fell_short:
+                await collect(work)
+            await save_artifacts(work)
+            if not work.fell_short and work.input.mode is EvaluationMode.REUSE:
+                await _end_agent_programs(work)
+    except TimeoutError as error:
+        if limit_s is not None and scope.expired():
+            raise TimeUp(f"not all was taken out within {limit_s:g} s") from error
+        raise
+    finally:
+        work.collect_s += work.services.clock.monotonic() - began
 
 
 async def _evaluate(work: Work) -> None:

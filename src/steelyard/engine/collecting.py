@@ -45,12 +45,11 @@ async def collect(work: Work) -> None:
     task_input = work.input
     if not (task_input.answer_file or task_input.answer_command or task_input.carries_files):
         return
-    began = work.begin(Phase.COLLECT)
+    work.begin(Phase.COLLECT)
     session = await work.session()
     await _take_answer(work, session)
     if task_input.carries_files:
         await _take_inputs(work, session)
-    work.collect_s += work.services.clock.monotonic() - began
 
 
 async def _take_answer(work: Work, session: Session) -> None:
@@ -130,7 +129,7 @@ async def save_artifacts(work: Work) -> None:
     wanted, place, session = work.spec.request.save_artifacts, work.spec.place, work.agent
     if not wanted or place is None or session is None:
         return
-    began = work.begin(Phase.COLLECT)
+    work.begin(Phase.COLLECT)
     root, storage = Path(place.root), work.services.storage
     folder = attempt_folder(work.spec.task.id, work.spec.attempt)
     kept = f"{folder}/artifacts"
@@ -146,7 +145,6 @@ async def save_artifacts(work: Work) -> None:
         more = f" and {len(flagged) - 1} more" if len(flagged) > 1 else ""
         work.add_issue(IssueCode.ARTIFACT_FLAGGED, f"a secret stands in {flagged[0]}{more}")
     work.artifacts += [_listed(work, root, folder, found)] if len(found) > _MOST_LISTED else found
-    work.collect_s += work.services.clock.monotonic() - began
 
 
 def _listed(work: Work, root: Path, folder: str, found: list[dict[str, Any]]) -> Mapping[str, Any]:

@@ -24,7 +24,7 @@ def time_limits(request: Request) -> TimeLimits:
     execution = request.execution
     factors = execution.timeout_multiplier
     if not isinstance(factors, PhaseMultipliers):
-        factors = PhaseMultipliers(setup=factors, run=factors, evaluate=factors)
+        factors = PhaseMultipliers(setup=factors, run=factors, collect=factors, evaluate=factors)
     return TimeLimits(
         setup_s=execution.setup_timeout_seconds,
         run_s=execution.run_timeout_seconds,
@@ -32,6 +32,8 @@ def time_limits(request: Request) -> TimeLimits:
         setup_factor=factors.setup,
         run_factor=factors.run,
         evaluate_factor=factors.evaluate,
+        collect_s=execution.collection_timeout_seconds,
+        collect_factor=factors.collect,
     )
 
 

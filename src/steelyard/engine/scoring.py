@@ -10,6 +10,7 @@ from typing import Any
 from steelyard.components.artifacts import EvaluationMode
 from steelyard.components.clock import AgentTimer
 from steelyard.components.environment import Session
+from steelyard.components.issues import AttemptFault, IssueCode
 from steelyard.components.model import ModelClient
 from steelyard.components.steps import Step
 from steelyard.components.values import Trust
@@ -57,10 +58,24 @@ class Scoring:
         async with self._opening:
             if work.scorer is None:
                 await work.checkpointing.written()
+                await self._open()
+            assert work.scorer is not None  # noqa: S101 — opened, or it raised
+            return work.scorer
+
+    async def _open(self) -> None:
+        """Open the scorer's environment and fill it, within the limit of every environment."""
+        work = self._work
+        limit_s = work.spec.request.limits.setup()
+        try:
+            async with asyncio.timeout(limit_s) as scope:
                 work.scorer = await work.open_session(SCORER_SUFFIX)
                 for path, source in work.inputs.items():
                     await work.scorer.upload(source, "." if path == MATCHED else path)
-            return work.scorer
+        except TimeoutError as error:
+            if limit_s is None or not scope.expired():
+                raise
+            message = f"no environment to score in within {limit_s:g} s"
+            raise AttemptFault(IssueCode.ENVIRONMENT_OPEN_TIMED_OUT, message) from error
 
     async def _agents_session(self) -> Session:
         session = await self._work.session()

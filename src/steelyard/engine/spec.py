@@ -40,6 +40,9 @@ class TimeLimits:
     setup_factor: float = 1.0
     run_factor: float = 1.0
     evaluate_factor: float = 1.0
+    collect_s: float = 600.0
+    """0 for no limit."""
+    collect_factor: float = 1.0
 
     def setup(self) -> float | None:
         """Seconds to open an environment and fill it; None for no limit."""
@@ -49,6 +52,10 @@ class TimeLimits:
         """Seconds of the agent's own time; None for no limit."""
         granted = task_s if self.run_s is None else self.run_s
         return granted * self.run_factor if granted else None
+
+    def collect(self) -> float | None:
+        """Seconds to take out of the agent's environment what is wanted; None for no limit."""
+        return self.collect_s * self.collect_factor or None
 
     def evaluate(self, task_s: float | None) -> float | None:
         """Seconds for scoring; None for no limit."""

@@ -93,6 +93,7 @@ FIELD_IDENTITY: Final[Mapping[str, Belongs]] = MappingProxyType(
         "requests.execution.run_timeout_seconds": _N,  # where it fired: see reuse.py
         "requests.execution.evaluation_timeout_seconds": _N,
         "requests.execution.setup_timeout_seconds": _N,
+        "requests.execution.collection_timeout_seconds": _N,
         "requests.execution.timeout_multiplier": _N,
         "requests.execution.keep_environment": _N,
         "requests.execution.analysis": _N,

@@ -99,6 +99,8 @@ class PhaseMultipliers(Strict):
     """Factor on the set-up's limit."""
     run: PositiveFloat = 1.0
     """Factor on the agent's limit."""
+    collect: PositiveFloat = 1.0
+    """Factor on the collection's limit."""
     evaluate: PositiveFloat = 1.0
     """Factor on the scorer's limit."""
 
@@ -134,7 +136,9 @@ class ExecutionSettings(Strict):
     evaluation_timeout_seconds: NonNegativeNumber | None = None
     """None: what the benchmark says; 0: no limit."""
     setup_timeout_seconds: NonNegativeNumber = 600
-    """For opening an environment; 0: no limit."""
+    """For opening an environment, the agent's or the scorer's; 0: no limit."""
+    collection_timeout_seconds: NonNegativeNumber = 600
+    """For taking files out of the agent's environment; 0: no limit."""
     timeout_multiplier: PositiveFloat | PhaseMultipliers = 1.0
     """Factor on time limits, for all phases or for each."""
     keep_environment: bool = False
