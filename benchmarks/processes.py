@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +12,7 @@ from statistics import median
 
 STEELYARD = (str(Path(sys.executable).with_name("steelyard")),)
 """The command as a user calls it: the console script of this venv."""
+METER = Path(__file__).with_name("meter.py")
 
 
 class CommandFailed(Exception):
@@ -49,33 +49,32 @@ def run(
     Raises:
         CommandFailed: it exited with another status than expected.
     """
-    started_at = time.time()
-    started = time.perf_counter()
-    with subprocess.Popen(
-        command,
-        cwd=cwd,
-        env=env or clean_environment(),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    ) as process:
-        assert process.stdout is not None
-        stdout = process.stdout.read()
-        _, status, usage = os.wait4(process.pid, 0)
-        wall_s = time.perf_counter() - started
-        process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode != expect:
+    figures, theirs = os.pipe()
+    with os.fdopen(figures, "rb") as told:
+        try:
+            meter = [sys.executable, "-I", "-S", str(METER), str(theirs), *command]
+            process = subprocess.Popen(
+                meter,
+                cwd=cwd,
+                env=env or clean_environment(),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                pass_fds=(theirs,),
+                text=True,
+            )
+        finally:
+            os.close(theirs)
+        stdout, _ = process.communicate()
+        words = told.read().split()
+    if process.returncode != 0 or not words:
+        raise CommandFailed(f"{' '.join(command)} could not be measured:\n{stdout[-4000:]}")
+    status, cpu_s, wall_s, max_rss_mib, started_at = map(float, words)
+    if status != expect:
         raise CommandFailed(
-            f"{' '.join(command)} exited with {process.returncode}, not {expect}:\n{stdout[-4000:]}"
+            f"{' '.join(command)} exited with {status:g}, not {expect}:\n{stdout[-4000:]}"
         )
-    return Used(
-        cpu_s=usage.ru_utime + usage.ru_stime,
-        wall_s=wall_s,
-        max_rss_mib=usage.ru_maxrss / 1024,
-        started_at=started_at,
-        stdout=stdout,
-    )
+    return Used(cpu_s, wall_s, max_rss_mib, started_at, stdout)
 
 
 def median_cpu_s(command: Sequence[str], *, times: int, cwd: Path | None = None) -> float:

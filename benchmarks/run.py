@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from benchmarks import analysis, calls, gateway, overhead, scale, startup
+from benchmarks import analysis, calls, gateway, overhead, resume, scale, startup, stopping
 from benchmarks.measures import Measure, shown, table
 from benchmarks.processes import CommandFailed
 
@@ -25,6 +25,8 @@ MEASURES: dict[str, Measure] = {
     "calls": calls.measure,
     "gateway": gateway.measure,
     "scale": scale.measure,
+    "resume": resume.measure,
+    "stopping": stopping.measure,
     "analysis": analysis.measure,
 }
 LATEST = Path(__file__).parent / "results" / "latest.json"
