@@ -6,9 +6,9 @@ For what nobody hostile wrote. What runs programs is imported when a session ope
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from steelyard.components.environment import Environment, Leftover, OpenRequest, Session
 
@@ -17,6 +17,7 @@ class HostProcess(Environment):
     """Programs on this machine, trust `host`."""
 
     id: ClassVar[str] = "host_process"
+    keeps_sessions: ClassVar[bool] = True
 
     @classmethod
     def unavailable(cls) -> str | None:
@@ -42,6 +43,19 @@ class HostProcess(Environment):
         session = HostSession(request)
         session.model_url = await host_url(request)
         return session
+
+    async def enter(self, token: str, state: Mapping[str, Any], argv: Sequence[str]) -> int:
+        """Run a program in a kept session's folder, with the variables that it had.
+
+        Raises:
+            EnvironmentFault: the folder is gone, or the program could not be started.
+        """
+        from steelyard.environments.host_session import HostSession
+        from steelyard.environments.leftovers import folder_to_enter
+        from steelyard.environments.local_session import in_thread
+
+        folder = await in_thread(folder_to_enter, token, state)
+        return await HostSession(OpenRequest(token), folder).attach(argv)
 
     async def find_leftovers(self, tokens: Sequence[str]) -> Sequence[Leftover]:
         """Find processes and folders of sessions with these tokens."""

@@ -12,6 +12,7 @@ import platform
 import secrets
 import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Final
 
 from steelyard.components.environment import (
@@ -31,6 +32,7 @@ from steelyard.environments.process_trees import (
     live_pids,
 )
 from steelyard.environments.session_folders import new_folder, temporary_base
+from steelyard.environments.terminal import SHELL, in_own_terminal, is_terminal, run_attached
 
 INHERITED: Final = (
     "LANG",
@@ -62,13 +64,15 @@ class HostSession(LocalSession):
     trust = Trust.HOST
     description = DESCRIPTION
 
-    def __init__(self, request: OpenRequest) -> None:
-        folder = new_folder(request.token, base=temporary_base())
+    def __init__(self, request: OpenRequest, kept: Path | None = None) -> None:
+        """Make a session; given the folder of a kept one, over that."""
+        folder = kept or new_folder(request.token, base=temporary_base())
         self.workdir = str(folder)
         super().__init__(request, folder, Confined({self.workdir: folder}, workdir=self.workdir))
 
     def _make_folder(self) -> None:
-        self._folder.mkdir(mode=0o700)
+        if not self._folder.is_dir():
+            self._folder.mkdir(mode=0o700)
 
     async def exec(
         self,
@@ -133,8 +137,30 @@ class HostSession(LocalSession):
         kept = {name: os.environ[name] for name in INHERITED if name in os.environ}
         return {**kept, "PATH": host_path(), "HOME": self.workdir, "PWD": self.workdir}
 
-    def _clear(self) -> None:
+    def _release(self) -> None:
         left = end_marked(self._request.token)
         if left:
             raise OSError(f"{left} processes of the session do not end")
-        super()._clear()
+
+    async def attach(self, argv: Sequence[str]) -> int:
+        """Run a program in the folder with this process's terminal; its exit code.
+
+        What it started ends with it; other programs of the session do not.
+
+        Raises:
+            EnvironmentFault: it could not be started.
+        """
+        async with self._busy():
+            mark = secrets.token_hex(8)
+            words = in_own_terminal(argv or SHELL, has_terminal=is_terminal())
+            terminal = {"TERM": os.environ.get("TERM", "dumb")}
+            variables = self._variables(terminal, self._inherited()) | {EXEC_VARIABLE: mark}
+
+            async def end_tree() -> None:
+                await in_thread(end_marked, mark, variable=EXEC_VARIABLE)
+
+            command = processes.Command(words, variables, str(self._folder))
+            try:
+                return await run_attached(command, end_tree=end_tree)
+            except (processes.ProgramNotStarted, OSError) as error:
+                raise EnvironmentFault(f"the program cannot be run: {error}") from error

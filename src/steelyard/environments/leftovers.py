@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
-from steelyard.components.environment import Leftover
+from steelyard.components.environment import EnvironmentFault, Leftover
 from steelyard.environments import cgroups
 from steelyard.environments.process_trees import end_marked, find_marked
-from steelyard.environments.session_folders import find_folders
+from steelyard.environments.session_folders import find_folders, kept_folder
 from steelyard.environments.tree_copy import remove_tree
 
 
@@ -21,6 +23,18 @@ def find(provider: str, tokens: Sequence[str]) -> list[Leftover]:
         *(Leftover(provider, token, f"folder {path}") for token, path in find_folders(tokens)),
         *(Leftover(provider, token, f"cgroup {path}") for token, path in cgroups.find(tokens)),
     ]
+
+
+def folder_to_enter(token: str, state: Mapping[str, Any]) -> Path:
+    """Give the folder of a kept session. Blocking.
+
+    Raises:
+        EnvironmentFault: it is gone, or belongs to somebody else.
+    """
+    folder = kept_folder(token, str(state.get("folder", "")))
+    if folder is None:
+        raise EnvironmentFault(f"nothing of {token} is left on this machine, or it is not yours")
+    return folder
 
 
 def end(tokens: Sequence[str]) -> None:

@@ -8,13 +8,14 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import Final, ParamSpec, TypeVar
+from typing import Any, Final, ParamSpec, TypeVar
 
 from steelyard.components.artifacts import ArtifactSpec, Collected
 from steelyard.components.environment import (
     TOKEN_VARIABLE,
     EnvironmentFault,
     ExecResult,
+    Kept,
     OpenRequest,
     Session,
 )
@@ -39,7 +40,8 @@ class LocalSession(Session):
         self._active = 0
         self._idle = asyncio.Event()
         self._is_made = False
-        self._clearing: asyncio.Future[None] | None = None
+        self._last_work: tuple[Callable[[], None], asyncio.Future[None]] | None = None
+        """What ends the session, in a thread, with what it was called for."""
         self._is_ready = False
         self._is_closed = False
         self._making = asyncio.Lock()
@@ -151,11 +153,30 @@ class LocalSession(Session):
         for process in list(self._running):
             process.kill()
 
+    async def keep(self) -> Kept | None:
+        """End every process and let the folder stand; None where there is none yet.
+
+        Raises:
+            EnvironmentFault: something cannot be ended or given back; it is named.
+        """
+        if not await self._shut(self._release):
+            return None
+        return Kept(f"folder {self._folder}", state={"folder": self._folder.name, **self._state()})
+
     async def close(self) -> None:
         """End every process, remove the folder. Safe to call twice and while an exec runs.
 
         Raises:
             EnvironmentFault: something cannot be ended or removed; it is named.
+        """
+        if await self._shut(self._clear):
+            self._is_made = False
+
+    async def _shut(self, last: Callable[[], None]) -> bool:
+        """End every process, then do the last work in a thread; False where nothing was made.
+
+        Raises:
+            EnvironmentFault: the last work failed.
         """
         self._is_closed = True
         async with self._closing:
@@ -166,29 +187,46 @@ class LocalSession(Session):
                 with suppress(TimeoutError):
                     async with asyncio.timeout(_CLOSE_WAIT_S):
                         await self._idle.wait()
+            if not self._is_made:
+                return False
             try:
-                if self._is_made:
-                    # A caller that is cancelled twice leaves a thread at work: who closes next
-                    # waits for that one, two would remove each other's files.
-                    if self._clearing is None or self._clearing.done():
-                        loop = asyncio.get_running_loop()
-                        self._clearing = loop.run_in_executor(None, self._clear)
-                    await _settled(self._clearing)
-                    self._is_made = False
+                # A caller that is cancelled twice leaves a thread at work: who comes next waits
+                # for that one, two would remove each other's files.
+                if self._last_work is not None and not self._last_work[1].done():
+                    begun, work = self._last_work
+                    await _settled(work)
+                    if begun == last:
+                        return True
+                loop = asyncio.get_running_loop()
+                self._last_work = (last, loop.run_in_executor(None, last))
+                await _settled(self._last_work[1])
             except OSError as error:
                 raise EnvironmentFault(f"{self._folder} cannot be removed: {error}") from error
+            return True
 
     async def _on_start(self, process: Process) -> None:
         """Complete a start; here, only see that the session was not closed meanwhile."""
         if self._is_closed:
             process.kill()
 
+    def _state(self) -> dict[str, Any]:
+        """Give what it takes to enter the kept session, beside its folder; as JSON."""
+        return {}
+
+    def _release(self) -> None:
+        """End what `_running` does not name, give back all but files. Blocking.
+
+        Raises:
+            OSError: something cannot be ended or given back.
+        """
+
     def _clear(self) -> None:
-        """End what `_running` does not name, give back what was taken. Blocking, one thread hop.
+        """Release, then remove the folder. Blocking, one thread hop.
 
         Raises:
             OSError: something cannot be ended or removed.
         """
+        self._release()
         remove_tree(self._folder)
 
 

@@ -207,8 +207,17 @@ def _gate() -> asyncio.Semaphore:
     return gate
 
 
-async def _spawned(command: Command, descriptors: Sequence[int]) -> int:
-    """Start the program in a thread; the process id. Cancelled, it leaves no process."""
+async def spawned(command: Command, descriptors: Sequence[int]) -> int:
+    """Start a program in a thread; the process id. Cancelled, it leaves no process.
+
+    Args:
+        command: what to start; its `pass_fds` are the caller's to add.
+        descriptors: what it gets as 0, 1, 2, …
+
+    Raises:
+        ProgramNotStarted: there is no such program, or it cannot be run.
+        OSError: this machine can start no process.
+    """
     try:
         path = command.env.get("PATH", os.defpath)
         program = find_program(command.argv[0], path, command.cwd)
@@ -256,7 +265,7 @@ async def _start(command: Command, max_output_bytes: int) -> Process:
             read_end, write_end = os.pipe2(os.O_CLOEXEC)
             theirs.append(write_end)
             ours.append(read_end)
-        pid = await _spawned(command, (*theirs, *command.pass_fds))
+        pid = await spawned(command, (*theirs, *command.pass_fds))
     except BaseException:
         for fd in ours:
             os.close(fd)

@@ -50,3 +50,15 @@ def find_folders(tokens: Collection[str]) -> list[tuple[str, Path]]:
             if stat.S_ISDIR(status.st_mode) and ours:
                 found.append((labels[label], path))
     return found
+
+
+def kept_folder(token: str, name: str) -> Path | None:
+    """Find the folder that a kept session with this token left; None where it is gone.
+
+    The name alone is never believed: it stands in a file that may come from elsewhere, and what
+    it leads to is given to programs.
+    """
+    for _, path in find_folders([token]):
+        if path.name == name:
+            return path
+    return None
