@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 
 from steelyard.components.environment import Environment, Leftover, NoParams
+from steelyard.components.session_folders import find_folders, label_of, new_folder
 from steelyard.environments import cgroups, leftovers
 from steelyard.environments.host_process import HostProcess
 from steelyard.environments.process_trees import find_marked
 from steelyard.environments.sandbox import Sandbox, SandboxParams
-from steelyard.environments.session_folders import find_folders, label_of, new_folder
 
 PARENT = """
 import asyncio, sys

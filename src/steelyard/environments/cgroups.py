@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from steelyard.environments.session_folders import PREFIX, label_of
+from steelyard.components.session_folders import PREFIX, label_of
 
 _ROOT = Path("/sys/fs/cgroup")
 CPU_PERIOD_US: Final = 100_000

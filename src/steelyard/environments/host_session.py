@@ -21,6 +21,7 @@ from steelyard.components.environment import (
     ExecResult,
     OpenRequest,
 )
+from steelyard.components.session_folders import new_folder, temporary_base
 from steelyard.components.values import Trust
 from steelyard.environments import processes
 from steelyard.environments.files import Confined
@@ -31,7 +32,6 @@ from steelyard.environments.process_trees import (
     end_marked,
     live_pids,
 )
-from steelyard.environments.session_folders import new_folder, temporary_base
 from steelyard.environments.terminal import SHELL, in_own_terminal, is_terminal, run_attached
 
 INHERITED: Final = (

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from steelyard.components.environment import EnvironmentFault, Leftover
+from steelyard.components.session_folders import find_folders, kept_folder
 from steelyard.environments import cgroups
 from steelyard.environments.process_trees import end_marked, find_marked
-from steelyard.environments.session_folders import find_folders, kept_folder
 from steelyard.environments.tree_copy import remove_tree
 
 

@@ -20,6 +20,7 @@ from steelyard.components.environment import (
     ExecResult,
     OpenRequest,
 )
+from steelyard.components.session_folders import new_folder, temporary_base
 from steelyard.components.values import Trust
 from steelyard.environments import bubblewrap, cgroups, processes, sandbox_probe
 from steelyard.environments.files import Confined, Owner
@@ -35,7 +36,6 @@ from steelyard.environments.sandbox_limits import (
     prlimit_words,
 )
 from steelyard.environments.sandbox_start import GATE_PORT, Start
-from steelyard.environments.session_folders import new_folder, temporary_base
 from steelyard.environments.terminal import SHELL, in_own_terminal, is_terminal, run_attached
 from steelyard.environments.tree_copy import used_bytes
 
