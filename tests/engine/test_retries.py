@@ -21,6 +21,7 @@ from steelyard.engine.retries import (
     wait_s,
 )
 from steelyard.engine.spec import ExecutionResult, SavedWork
+from steelyard.models.allowance import Charge
 
 FATAL = IssueCode.HARNESS_CRASHED
 ERROR = IssueCode.AGENT_FAILED
@@ -147,7 +148,7 @@ def test_scoring_alone_is_repeated_where_only_it_failed_and_its_inputs_are_whole
 def test_an_attempt_with_nothing_left_to_spend_is_not_run_again(
     usage: Usage, usd: float | None, tokens: int | None, expected: bool
 ) -> None:
-    assert has_allowance(usage, usd, tokens) is expected
+    assert has_allowance(Charge.of(usage), usd, tokens) is expected
 
 
 @given(st.integers(1, 100), st.text(max_size=20))

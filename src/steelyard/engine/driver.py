@@ -17,7 +17,7 @@ from typing import Final
 
 from steelyard.components.clock import Clock, utc_text
 from steelyard.components.issues import Issue, Outcome
-from steelyard.components.values import NO_USAGE, Usage
+from steelyard.components.values import Usage
 from steelyard.config.redaction import Redactor
 from steelyard.config.secrets import SecretStore
 from steelyard.engine.admission import Admission, Start
@@ -29,15 +29,17 @@ from steelyard.engine.flight import Flight, Stop
 from steelyard.engine.flights import Flights
 from steelyard.engine.loading import in_daemon
 from steelyard.engine.log_context import enter_run
-from steelyard.engine.open_all import open_all
+from steelyard.engine.open_all import give_place, open_all
 from steelyard.engine.opening import load, take_over
 from steelyard.engine.outcomes import launch_result
 from steelyard.engine.plan import Plan
 from steelyard.engine.retries import ATTEMPT_BACKOFF
 from steelyard.engine.run_log import run_logs
 from steelyard.engine.run_state import RunState
+from steelyard.engine.settlement import settled
 from steelyard.engine.spec import ExecutionResult, Executor
 from steelyard.engine.watch import Watch
+from steelyard.models.allowance import NO_CHARGE
 from steelyard.models.backoff import Backoff
 from steelyard.results.files import NO_FAULTS, Faults
 from steelyard.results.journal import EventKind
@@ -104,15 +106,7 @@ class Driver:
             for warning in run.folder.warnings:
                 run.journal.event(EventKind.WARNING, message=warning)
                 self._observer.notice(run.name, warning)
-            self._admission.open_request(
-                index,
-                provider=run.plan.spec.environment.id,
-                opens_environment=True,
-                overlap=run.plan.attempts_may_overlap,
-                k=run.plan.k,
-                budget=run.plan.budget,
-                spends=run.plan.spec.model is not None,
-            )
+            give_place(self._admission, index, run.plan)
         self._set_deadline()
         self._controls.bind(self._steered())
         logs = run_logs(
@@ -391,10 +385,10 @@ class Driver:
         retry_in_s: float | None = None,
     ) -> None:
         """Give back what an execution held; with a success, drop the task's other attempts."""
-        usage = NO_USAGE if result is None else result.usage
         now = self._clock.monotonic()
-        spent_usd = self._plan.spent_usd(usage)
-        spent_tokens = usage.input_tokens + usage.output_tokens
+        charge = NO_CHARGE if result is None else result.charged
+        is_free = self._plan.counts_unknown_as_free
+        spent_usd, spent_tokens = settled(start, charge, unknown_is_free=is_free)
         if retry_in_s is None:
             self._admission.finish(start, now, spent_usd=spent_usd, spent_tokens=spent_tokens)
         else:

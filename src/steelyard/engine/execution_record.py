@@ -15,6 +15,7 @@ from steelyard.components.issues import Issue, Phase
 from steelyard.components.values import Trust
 from steelyard.engine.admission import Start
 from steelyard.engine.spec import ExecutionResult, SavedWork
+from steelyard.models.allowance import NO_CHARGE, Charge
 from steelyard.results.records import AttemptRecord, Timing
 
 _WEAKEST_FIRST: Final = (Trust.HOST, Trust.CONTAINED, Trust.ISOLATED)
@@ -30,6 +31,8 @@ class Unfinished:
     """Given, the agent does not run again: this is scored."""
     ended_s: float
     """When its last execution ended, monotonic."""
+    charge: Charge = NO_CHARGE
+    """What budgets count for all its executions so far."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,11 @@ from __future__ import annotations
 from steelyard.components.clock import Clock
 from steelyard.config.errors import SteelyardError
 from steelyard.config.redaction import Redactor
+from steelyard.engine.admission import Admission
 from steelyard.engine.events import RunOutcome
 from steelyard.engine.opening import open_run
 from steelyard.engine.plan import Plan
+from steelyard.engine.request_plan import RequestPlan
 from steelyard.engine.run_state import RunState
 from steelyard.results.files import Faults
 from steelyard.results.syncer import Syncer
@@ -36,3 +38,16 @@ async def open_all(
         await syncer.close()
         raise
     return runs
+
+
+def give_place(admission: Admission, index: int, plan: RequestPlan) -> None:
+    """Give a request its place in the queue; its tasks are not known yet."""
+    admission.open_request(
+        index,
+        provider=plan.spec.environment.id,
+        opens_environment=True,
+        overlap=plan.attempts_may_overlap,
+        k=plan.k,
+        budget=plan.budget,
+        spends=plan.spends,
+    )

@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from steelyard.components.clock import Clock
-from steelyard.components.values import Usage
 from steelyard.config.errors import BadInput, Problem
 from steelyard.config.resolve import Resolution
 from steelyard.config.schema.orchestration import Orchestration
@@ -45,10 +44,10 @@ class Plan:
         """How long clean-up may take once all must stop."""
         return self.orchestration.runtime.cleanup_grace_seconds
 
-    def spent_usd(self, usage: Usage) -> float | None:
-        """What usage costs the budget; None where that is unknown and may not count as free."""
-        is_free = usage.cost_usd is None and self.orchestration.runtime.allow_unpriced
-        return 0.0 if is_free else usage.cost_usd
+    @property
+    def counts_unknown_as_free(self) -> bool:
+        """True where a cost that is not known is none to the budget."""
+        return self.orchestration.runtime.allow_unpriced
 
     def budget(self) -> BudgetLimits:
         """What the whole orchestration may spend."""

@@ -93,6 +93,16 @@ class RequestPlan:
         return BudgetLimits(budget.usd, budget.tokens, budget.reserve_usd)
 
     @property
+    def asks_judges(self) -> bool:
+        """True where scoring calls models of its own, which cost money too."""
+        return bool(self.services.benchmark.scoring_models())
+
+    @property
+    def spends(self) -> bool:
+        """False where no model is called, so that nothing need be reserved."""
+        return self.spec.model is not None or self.asks_judges
+
+    @property
     def shape(self) -> PlanShape:
         """What a run must have in common with this request to be reused by it."""
         from steelyard.results.reuse import PlanShape

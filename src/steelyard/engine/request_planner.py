@@ -301,8 +301,7 @@ class RequestPlanner:
         if self.faults.cover("model.base_url") or self.faults.are_in_prices:
             return
         whole, request = self.resolution.orchestration, self.request
-        bounds = (whole.budget.usd, request.budget.usd, attempt_usd(whole, request))
-        if all(bound is None for bound in bounds):
+        if not self._has_dollar_bound():
             return
         if whole.runtime.allow_unpriced or request.model.id == "none":
             return
@@ -317,6 +316,11 @@ class RequestPlanner:
                 "write it under `prices:`, or give --allow-unpriced to count it as free",
             )
 
+    def _has_dollar_bound(self) -> bool:
+        whole, request = self.resolution.orchestration, self.request
+        bounds = (whole.budget.usd, request.budget.usd, attempt_usd(whole, request))
+        return any(bound is not None for bound in bounds)
+
     def _check_scoring_models(self, benchmark: Any) -> None:
         """A judge is another model: named, reachable and priced before anything runs."""
         if benchmark is None or self.faults.are_below("benchmark"):
@@ -325,8 +329,7 @@ class RequestPlanner:
             return  # made without a field that is at fault, perhaps the judge itself
         whole, where = self.resolution.orchestration, self.where("benchmark")
         is_free = whole.runtime.allow_unpriced or self.faults.are_in_prices
-        bounds = (whole.budget.usd, self.request.budget.usd)
-        prices = None if is_free or bounds == (None, None) else price_values(whole)
+        prices = None if is_free or not self._has_dollar_bound() else price_values(whole)
         self.problems += scoring_model_problems(benchmark, self.maker.secrets, prices, where)
 
     def _paths(self) -> RunPaths | None:

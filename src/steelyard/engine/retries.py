@@ -13,8 +13,8 @@ from typing import Final
 from steelyard.components.artifacts import EvaluationMode
 from steelyard.components.issue_patterns import NO_PATTERNS, IssuePatterns
 from steelyard.components.issues import Issue, IssueCode, Outcome, Phase, Severity
-from steelyard.components.values import Usage
 from steelyard.engine.spec import ExecutionResult
+from steelyard.models.allowance import Charge
 from steelyard.models.backoff import Backoff
 
 ATTEMPT_BACKOFF: Final = Backoff(base_s=1.0, cap_s=60.0)
@@ -82,14 +82,11 @@ def can_rescore(result: ExecutionResult) -> bool:
     )
 
 
-def has_allowance(usage: Usage, attempt_usd: float | None, attempt_tokens: int | None) -> bool:
-    """True where an attempt that has used so much may call its model once more.
-
-    A cost that is not known counts as nothing, as it does while the attempt runs.
-    """
-    if attempt_usd is not None and (usage.cost_usd or 0.0) >= attempt_usd:
+def has_allowance(spent: Charge, attempt_usd: float | None, attempt_tokens: int | None) -> bool:
+    """True where an attempt that has spent so much may call a model once more."""
+    if attempt_usd is not None and spent.usd >= attempt_usd:
         return False
-    return attempt_tokens is None or usage.input_tokens + usage.output_tokens < attempt_tokens
+    return attempt_tokens is None or spent.tokens < attempt_tokens
 
 
 def wait_s(backoff: Backoff, result: ExecutionResult, execution: int, *, seed: str) -> float:

@@ -32,6 +32,7 @@ from steelyard.engine.retries import RetryPolicy, Scope, can_rescore, has_allowa
 from steelyard.engine.run_progress import progress_of
 from steelyard.engine.spec import AttemptPlace, ExecutionResult, ExecutionSpec, SavedWork
 from steelyard.models.backoff import Backoff
+from steelyard.models.allowance import NO_CHARGE, Charge
 from steelyard.results.files import NO_FAULTS, Faults, StorageFailed
 from steelyard.results.journal import EventKind, Journal
 from steelyard.results.layout import attempt_folder, execution_folder
@@ -120,7 +121,7 @@ class RunState:
             seed=start.attempt,
             saved=flight.work,
             place=AttemptPlace(str(self.folder.root), self.identity(start.task).generation),
-            earlier_usage=NO_USAGE if earlier is None else earlier.record.usage,
+            earlier=NO_CHARGE if earlier is None else earlier.charge,
         )
 
     async def take_saved_work(self, flight: Flight) -> None:
@@ -242,7 +243,8 @@ class RunState:
             return False
         record = self._joined(flight, alone)
         ended_s = self.clock.monotonic()
-        self.unfinished[start.task, start.attempt] = Unfinished(record, saved, ended_s)
+        charge = self._charge(start, result)
+        self.unfinished[start.task, start.attempt] = Unfinished(record, saved, ended_s, charge)
         self.journal.event(
             EventKind.RETRY,
             task_id=record.task_id,
@@ -271,13 +273,15 @@ class RunState:
         stops_request = result.fault_of_request(calls) is not None
         if not self.retries.may_retry(result, start.execution, stops_request=stops_request):
             return False
-        earlier = self.unfinished.get((start.task, start.attempt))
-        usage = result.usage if earlier is None else earlier.record.usage + result.usage
         spec = self.plan.spec
-        return (
-            has_allowance(usage, spec.attempt_usd, spec.attempt_tokens)
-            or self.work_at_hand(flight, result) is not None
-        )
+        if has_allowance(self._charge(start, result), spec.attempt_usd, spec.attempt_tokens):
+            return True
+        return self.work_at_hand(flight, result) is not None and not self.plan.asks_judges
+
+    def _charge(self, start: Start, result: ExecutionResult) -> Charge:
+        """What budgets count for an attempt up to the end of this execution."""
+        earlier = self.unfinished.get((start.task, start.attempt))
+        return result.charged if earlier is None else earlier.charge + result.charged
 
     def retry_wait_s(self, flight: Flight, result: ExecutionResult, backoff: Backoff) -> float:
         """Draw the wait before the next execution; the same run id gives the same."""

@@ -42,11 +42,12 @@ class Scoring:
         return self._work.steps
 
     def model(self, settings: Mapping[str, Any]) -> ModelClient:
-        """Give a model of the scorer's own; what it consumes is counted with the attempt."""
+        """Give a model of the scorer's own; what it consumes counts with the attempt, as one."""
         work = self._work
         if work.services.judge_endpoint is None:
             raise BadInput("no model can be reached from here")
-        client = work.services.judge_endpoint(settings).client(AgentTimer(work.services.clock))
+        endpoint = work.services.judge_endpoint(settings)
+        client = endpoint.client(AgentTimer(work.services.clock), work.allowance())
         work.scorer_clients.append(client)
         return client
 

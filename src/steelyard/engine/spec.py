@@ -16,6 +16,7 @@ from steelyard.components.harness import Step
 from steelyard.components.issues import Issue, Outcome, Phase
 from steelyard.components.values import NO_USAGE, Trust, Usage
 
+from steelyard.models.allowance import NO_CHARGE, Charge
 SPEC_SCHEMA = "execution-spec/1"
 RESULT_SCHEMA = "execution-result/1"
 
@@ -123,8 +124,8 @@ class ExecutionSpec:
     """Given, the agent does not run: its saved work is scored again."""
     place: AttemptPlace | None = None
     """None: nothing is kept beside the result."""
-    earlier_usage: Usage = NO_USAGE
-    """What earlier executions of the attempt consumed; its allowance is for them all."""
+    earlier: Charge = NO_CHARGE
+    """What earlier executions of the attempt spent; its allowance is for them all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +166,13 @@ class ExecutionResult:
 
     def fault_of_request(self, calls_succeeded: int) -> str | None:
         """Say why the request must stop at once; None where it need not.
+    charge: Charge | None = None
+    """What budgets count for it, unknown costs by their size; None: what `usage` says."""
+
+    @property
+    def charged(self) -> Charge:
+        """What budgets count for it."""
+        return Charge.of(self.usage) if self.charge is None else self.charge
 
         Once the agent's model has answered, a refusal is of one attempt. A scorer's model is
         another one: that the agent's has answered says nothing of it.

@@ -26,6 +26,7 @@ from steelyard.engine.spec import (
     SavedWork,
     TimeLimits,
 )
+from steelyard.models.allowance import Charge
 
 
 class NotAMessage(BadInput):
@@ -59,7 +60,7 @@ def spec_to_bytes(spec: ExecutionSpec) -> bytes:
             "seed": spec.seed,
             "saved": _saved_json(spec.saved),
             "place": None if spec.place is None else asdict(spec.place),
-            "earlier_usage": spec.earlier_usage.as_json(),
+            "earlier": asdict(spec.earlier),
         }
     )
 
@@ -87,7 +88,7 @@ def spec_from_bytes(data: bytes) -> ExecutionSpec:
             seed=document["seed"],
             saved=_saved(document["saved"]),
             place=None if place is None else AttemptPlace(**place),
-            earlier_usage=Usage.from_json(document["earlier_usage"]),
+            earlier=Charge(**document["earlier"]),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise NotAMessage(f"not a whole {SPEC_SCHEMA}: {error}") from error
@@ -115,6 +116,7 @@ def result_to_bytes(result: ExecutionResult) -> bytes:
             "checkpoint": result.checkpoint,
             "work": _saved_json(result.work),
         }
+            "charge": None if result.charge is None else asdict(result.charge),
     )
 
 
@@ -137,6 +139,7 @@ def result_from_bytes(data: bytes) -> ExecutionResult:
         values["mode"] = EvaluationMode(values["mode"]) if values["mode"] else None
         values["work"] = _saved(values["work"])
         return ExecutionResult(**values)
+        values["charge"] = None if values["charge"] is None else Charge(**values["charge"])
     except (KeyError, TypeError, ValueError) as error:
         raise NotAMessage(f"not a whole {RESULT_SCHEMA}: {error}") from error
 

@@ -45,7 +45,7 @@ from steelyard.engine.spec import (
     PhaseTimes,
     SavedWork,
 )
-from steelyard.models.allowance import Allowance
+from steelyard.models.allowance import NO_CHARGE, Allowance, Charge
 from steelyard.results.checkpoints import ScoringInput
 
 AGENT_SUFFIX: Final = "-a"
@@ -182,7 +182,19 @@ class Work:
             request = self.spec.request
             spent = self.spec.earlier_usage
             self._allowance = Allowance(request.attempt_usd, request.attempt_tokens)
-            self._allowance.spend(spent)
+    def charge(self) -> Charge:
+        """What the execution itself spent, on calls of the agent and of the scorer."""
+        charge = NO_CHARGE
+        if self._allowance is not None:
+            earlier, spent = self.spec.earlier, self._allowance.charge
+            usd, tokens = spent.usd - earlier.usd, spent.tokens - earlier.tokens
+            charge = Charge(usd, tokens, spent.is_whole)
+        evaluation = self.evaluation
+        if evaluation is not None and evaluation.usage is not NO_USAGE:
+            charge += Charge.of(evaluation.usage)
+        return charge
+
+            self._allowance.charge_earlier(self.spec.earlier)
         return self._allowance
 
     async def model_access(self) -> ModelAccess:
@@ -391,6 +403,7 @@ class Work:
             request_fault=self.request_fault,
             model_calls_succeeded=succeeded,
             mode=self.input.mode if hasattr(self, "input") else None,
+            charge=self.charge(),
             checkpoint=self.checkpointing.reference if saved is None else saved.checkpoint,
             work=self._work_at_hand(),
         )

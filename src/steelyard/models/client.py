@@ -16,7 +16,7 @@ from steelyard.components.model import ModelRequest, ModelResponse
 from steelyard.components.values import NO_USAGE, Usage
 from steelyard.config.redaction import Redactor
 from steelyard.config.secrets import SecretStore
-from steelyard.models.allowance import Allowance, assumed_counts
+from steelyard.models.allowance import Allowance, asked_tokens, assumed_counts
 from steelyard.models.answers import read_whole, refused
 from steelyard.models.backoff import BACKOFF, Backoff
 from steelyard.models.calls import (
@@ -221,10 +221,20 @@ class AttemptClient:
             AttemptFault: ATTEMPT_BUDGET once the attempt's allowance is spent; else with the code
                 that the contract's table gives its cause.
         """
-        if self._allowance is not None:
-            self._allowance.check()
         sent_bytes = sum(len(message.content) for message in request.messages)
+        allowance = self._allowance
+        if allowance is None or not allowance.is_bounded:
+            return await self._generate(request, sent_bytes)
+        params = {**self._endpoint.settings.params, **request.params}
+        with_params = sent_bytes + sum(len(str(value)) for value in params.values())
+        most = allowance.most_of(with_params, asked_tokens(params))
+        held = await allowance.hold(self._endpoint.usage_of(most), self._timer)
+        try:
+            return await self._generate(request, sent_bytes)
+        finally:
+            allowance.release(held)
 
+    async def _generate(self, request: ModelRequest, sent_bytes: int) -> ModelResponse:
         def cut() -> None:
             self._settle(None, sent_bytes)
 

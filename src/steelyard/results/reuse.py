@@ -179,7 +179,10 @@ class ReuseSource:
         if matching is not None:
             return _execute(f"its ERROR matches a retry pattern: {matching.code}")
         if not self._has_same_limits and _met_a_limit(saved):
-            return _execute("a limit ended it, and the limits have changed")
+            why = "a limit ended it, and the limits have changed"
+            if rescoring.resumes and _met_it_in_scoring(saved):
+                return self._again(saved, why, rescoring, broken) or _execute(why)
+            return _execute(why)
         if broken is not None:
             return _execute("a file of it is gone", lost)
         if saved.evaluation == evaluation:
@@ -356,6 +359,12 @@ def _pending_record(found: Checkpoint) -> AttemptRecord:
         environment=found.environment,
         artifacts=found.artifacts,
         generation=found.generation,
+def _met_it_in_scoring(saved: AttemptRecord) -> bool:
+    """True where the agent had ended well within its limits: its judge was left too little."""
+    issues = [issue for issue in saved.last_issues if issue.severity is not Severity.WARNING]
+    return all(issue.phase is Phase.EVALUATE for issue in issues)
+
+
     )
 
 

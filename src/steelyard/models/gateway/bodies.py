@@ -76,14 +76,6 @@ def prepare(
     return Prepared(data, _laid_over(raw, data, laid), strips_usage)
 
 
-def asked_tokens(data: Mapping[str, Any]) -> int:
-    """Give the most that a request lets the model say, in all choices; 0 where it names none."""
-    names = ("max_tokens", "max_completion_tokens", "max_output_tokens")
-    bounds = [data[name] for name in names if type(data.get(name)) is int and data[name] > 0]
-    choices = data.get("n")
-    return max(bounds, default=0) * (choices if type(choices) is int and choices > 1 else 1)
-
-
 def _laid_over(raw: bytes, data: Mapping[str, Any], laid: Mapping[str, Any]) -> bytes:
     """Give the body with fields laid over it: byte for byte as it came wherever that is safe.
 

@@ -8,10 +8,10 @@ from typing import Any, Final
 
 from steelyard.components.issues import AttemptFault, IssueCode
 from steelyard.components.values import Usage
-from steelyard.models.allowance import BYTES_A_TOKEN, assumed_counts
+from steelyard.models.allowance import BYTES_A_TOKEN, asked_tokens, assumed_counts
 from steelyard.models.calls import PAID_FAILURES, Failure
 from steelyard.models.client import Endpoint
-from steelyard.models.gateway.bodies import Prepared, Unreadable, asked_tokens, prepare, read_body
+from steelyard.models.gateway.bodies import Prepared, Unreadable, prepare, read_body
 from steelyard.models.gateway.connection import Connection, Head, Reply
 from steelyard.models.gateway.cover import Secrets
 from steelyard.models.gateway.exchange import Exchange, Passed, StreamFault
@@ -155,8 +155,11 @@ class ModelCall:
             ticket.allowance.check()  # others may have spent it while this one waited
             return await exchange.send(prepared.body, out)
 
+        held = None
         try:
-            ticket.allowance.check()
+            if ticket.allowance.is_bounded:
+                most = ticket.allowance.most_of(self._sent_bytes, self._asked_tokens)
+                held = await ticket.allowance.hold(endpoint.usage_of(most), ticket.timer)
             made = await endpoint.calls.make(
                 send, body_bytes=len(prepared.body), timer=ticket.timer
             )
@@ -172,6 +175,9 @@ class ModelCall:
                 self._failed(exchange, made.outcome, made.retries, out)
             else:
                 self._passed(exchange, made.outcome, made.retries, out)
+        finally:
+            if held is not None:  # by now it is settled
+                ticket.allowance.release(held)
 
     def _passed(self, exchange: Exchange, passed: Passed, retries: int, out: Connection) -> None:
         """Settle a call that brought an answer, whatever became of it after its first byte."""

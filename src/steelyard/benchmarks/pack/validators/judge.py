@@ -183,10 +183,14 @@ class ModelJudge(ReadsText):
 
 
 async def _asked(client: ModelClient, messages: Sequence[Message]) -> ModelResponse:
-    """Ask once; whatever fails is the scorer's failure, never the agent's."""
+    """Ask once; whatever fails is the scorer's failure, but for an attempt that has spent all."""
     try:
         return await client.generate(ModelRequest(messages))
     except AttemptFault as fault:
+        if fault.code is IssueCode.ATTEMPT_BUDGET:
+            # Else an agent that spends all but a cent would never be judged, nor counted.
+            words = f"nothing is left for the judge {client.model_id}: {fault.message}"
+            raise AttemptFault(fault.code, words) from fault
         raise AttemptFault(
             IssueCode.SCORER_CRASHED,
             f"the judge {client.model_id} could not be asked: {fault.message}",
