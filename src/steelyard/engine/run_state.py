@@ -31,8 +31,8 @@ from steelyard.engine.request_plan import RequestPlan
 from steelyard.engine.retries import RetryPolicy, Scope, can_rescore, has_allowance, wait_s
 from steelyard.engine.run_progress import progress_of
 from steelyard.engine.spec import AttemptPlace, ExecutionResult, ExecutionSpec, SavedWork
-from steelyard.models.backoff import Backoff
 from steelyard.models.allowance import NO_CHARGE, Charge
+from steelyard.models.backoff import Backoff
 from steelyard.results.files import NO_FAULTS, Faults, StorageFailed
 from steelyard.results.journal import EventKind, Journal
 from steelyard.results.layout import attempt_folder, execution_folder

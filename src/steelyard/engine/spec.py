@@ -15,8 +15,8 @@ from steelyard.components.benchmark import Task
 from steelyard.components.harness import Step
 from steelyard.components.issues import Issue, Outcome, Phase
 from steelyard.components.values import NO_USAGE, Trust, Usage
-
 from steelyard.models.allowance import NO_CHARGE, Charge
+
 SPEC_SCHEMA = "execution-spec/1"
 RESULT_SCHEMA = "execution-result/1"
 
@@ -163,9 +163,6 @@ class ExecutionResult:
     """`{path, sha256}` of the checkpoint from which it can be scored again."""
     work: SavedWork | None = None
     """Where only scoring failed: what it takes to score the agent's work again."""
-
-    def fault_of_request(self, calls_succeeded: int) -> str | None:
-        """Say why the request must stop at once; None where it need not.
     charge: Charge | None = None
     """What budgets count for it, unknown costs by their size; None: what `usage` says."""
 
@@ -173,6 +170,9 @@ class ExecutionResult:
     def charged(self) -> Charge:
         """What budgets count for it."""
         return Charge.of(self.usage) if self.charge is None else self.charge
+
+    def fault_of_request(self, calls_succeeded: int) -> str | None:
+        """Say why the request must stop at once; None where it need not.
 
         Once the agent's model has answered, a refusal is of one attempt. A scorer's model is
         another one: that the agent's has answered says nothing of it.

@@ -115,8 +115,8 @@ def result_to_bytes(result: ExecutionResult) -> bytes:
             "mode": result.mode,
             "checkpoint": result.checkpoint,
             "work": _saved_json(result.work),
-        }
             "charge": None if result.charge is None else asdict(result.charge),
+        }
     )
 
 
@@ -138,8 +138,8 @@ def result_from_bytes(data: bytes) -> ExecutionResult:
         values["artifacts"] = tuple(values["artifacts"])
         values["mode"] = EvaluationMode(values["mode"]) if values["mode"] else None
         values["work"] = _saved(values["work"])
-        return ExecutionResult(**values)
         values["charge"] = None if values["charge"] is None else Charge(**values["charge"])
+        return ExecutionResult(**values)
     except (KeyError, TypeError, ValueError) as error:
         raise NotAMessage(f"not a whole {RESULT_SCHEMA}: {error}") from error
 

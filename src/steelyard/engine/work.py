@@ -177,11 +177,13 @@ class Work:
         return None if self._allowance is None else self._allowance.beyond()
 
     def allowance(self) -> Allowance:
-        """What the agent's calls may consume, whichever way they are made."""
+        """What calls for the attempt may consume, whichever way they are made."""
         if self._allowance is None:
             request = self.spec.request
-            spent = self.spec.earlier_usage
             self._allowance = Allowance(request.attempt_usd, request.attempt_tokens)
+            self._allowance.charge_earlier(self.spec.earlier)
+        return self._allowance
+
     def charge(self) -> Charge:
         """What the execution itself spent, on calls of the agent and of the scorer."""
         charge = NO_CHARGE
@@ -193,9 +195,6 @@ class Work:
         if evaluation is not None and evaluation.usage is not NO_USAGE:
             charge += Charge.of(evaluation.usage)
         return charge
-
-            self._allowance.charge_earlier(self.spec.earlier)
-        return self._allowance
 
     async def model_access(self) -> ModelAccess:
         """Say how programs in the session reach the model."""
@@ -403,9 +402,9 @@ class Work:
             request_fault=self.request_fault,
             model_calls_succeeded=succeeded,
             mode=self.input.mode if hasattr(self, "input") else None,
-            charge=self.charge(),
             checkpoint=self.checkpointing.reference if saved is None else saved.checkpoint,
             work=self._work_at_hand(),
+            charge=self.charge(),
         )
 
 

@@ -344,6 +344,12 @@ def _met_a_limit(saved: AttemptRecord) -> bool:
     return saved.outcome is Outcome.TIMED_OUT or any(i.code in LIMIT_ISSUES for i in issues)
 
 
+def _met_it_in_scoring(saved: AttemptRecord) -> bool:
+    """True where the agent had ended well within its limits: its judge was left too little."""
+    issues = [issue for issue in saved.last_issues if issue.severity is not Severity.WARNING]
+    return all(issue.phase is Phase.EVALUATE for issue in issues)
+
+
 def _pending_record(found: Checkpoint) -> AttemptRecord:
     """Give a checkpoint as the record of an attempt that was cut off before it was scored."""
     return AttemptRecord(
@@ -359,12 +365,6 @@ def _pending_record(found: Checkpoint) -> AttemptRecord:
         environment=found.environment,
         artifacts=found.artifacts,
         generation=found.generation,
-def _met_it_in_scoring(saved: AttemptRecord) -> bool:
-    """True where the agent had ended well within its limits: its judge was left too little."""
-    issues = [issue for issue in saved.last_issues if issue.severity is not Severity.WARNING]
-    return all(issue.phase is Phase.EVALUATE for issue in issues)
-
-
     )
 
 
