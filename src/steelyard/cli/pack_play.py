@@ -16,6 +16,7 @@ from steelyard.benchmarks.pack.benchmark import PackBenchmark
 from steelyard.benchmarks.pack.check import Play, Played, Player, played_from
 from steelyard.components.benchmark import Task
 from steelyard.components.clock import SystemClock
+from steelyard.components.environment import Kept
 from steelyard.components.issues import Outcome, Phase
 from steelyard.components.registry import Kind
 from steelyard.components.steps import Step
@@ -39,6 +40,9 @@ class _Unobserved:
 
     def step(self, token: str, step: Step) -> None:
         """Ignore it."""
+
+    def kept(self, token: str, provider: str, kept: Kept) -> None:
+        """Ignore it: no case of a check asks for it."""
 
     def checkpoint(self, token: str, path: str) -> None:
         """Ignore it."""

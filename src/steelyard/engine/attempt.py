@@ -24,16 +24,12 @@ from steelyard.components.harness import HarnessResult
 from steelyard.components.issues import AttemptFault, IssueCode, Outcome, Phase
 from steelyard.config.errors import BadInput
 from steelyard.engine.collecting import collect, save_artifacts
+from steelyard.engine.keeping import part_with
 from steelyard.engine.scoring import Scoring
 from steelyard.engine.services import Services
 from steelyard.engine.spec import ExecutionObserver, ExecutionResult, ExecutionSpec
-from steelyard.engine.work import (
-    AGENT_SUFFIX,
-    SCORER_SUFFIX,
-    RunDeadline,
-    TimeUp,
-    Work,
-)
+from steelyard.engine.work import RunDeadline, TimeUp, Work
+from steelyard.results.session_tokens import AGENT_SUFFIX, SCORER_SUFFIX
 
 log = logging.getLogger(__name__)
 
@@ -251,22 +247,19 @@ async def _close_agent_session(work: Work) -> None:
     if session is None:
         return
     grace_s = work.spec.request.cleanup_grace_s
-    token, provider = work.spec.token + AGENT_SUFFIX, work.services.environment.id
     work.agent = None
     try:
         async with asyncio.timeout(grace_s or None) as scope:
-            await session.close()
+            await part_with(work, session, AGENT_SUFFIX)
     except asyncio.CancelledError:
         work.agent = session  # the clean-up's to close
         raise
     except Exception as error:
-        log.warning("%s did not close", token, exc_info=True)
+        log.warning("%s%s did not close", work.spec.token, AGENT_SUFFIX, exc_info=True)
         late = isinstance(error, TimeoutError) and scope.expired()
         why = f"within {grace_s:g} s" if late else f"({type(error).__name__}: {error})"
         work.phase = Phase.CLEANUP
         work.add_issue(IssueCode.CLEANUP_FAILED, f"the agent's environment did not close {why}")
-    else:
-        work.observer.session(token, "closed", provider)
 
 
 async def _clean_up(work: Work) -> None:
@@ -277,12 +270,12 @@ async def _clean_up(work: Work) -> None:
     grace_s = work.spec.request.cleanup_grace_s
     try:
         async with asyncio.timeout(grace_s or None):
-            for suffix, session in ((AGENT_SUFFIX, work.agent), (SCORER_SUFFIX, work.scorer)):
-                if session is not None:
-                    await session.close()
-                    provider = work.services.environment.id
-                    work.observer.session(work.spec.token + suffix, "closed", provider)
-            work.agent = work.scorer = None
+            if work.agent is not None:
+                await part_with(work, work.agent, AGENT_SUFFIX)
+                work.agent = None
+            if work.scorer is not None:
+                await part_with(work, work.scorer, SCORER_SUFFIX)
+                work.scorer = None
             if work.scratch is not None:
                 await asyncio.to_thread(shutil.rmtree, work.scratch, ignore_errors=True)
                 work.scratch = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Literal
 
+from steelyard.components.environment import Kept
 from steelyard.components.issues import Outcome, Phase
 from steelyard.components.steps import Step
 from steelyard.engine.flight import Flight
@@ -12,6 +13,7 @@ from steelyard.engine.run_state import RunState
 from steelyard.engine.spec import ExecutionResult, Executor
 from steelyard.results.files import StorageFailed
 from steelyard.results.journal import EventKind
+from steelyard.results.remains import enter_command
 
 
 class Flights:
@@ -57,6 +59,20 @@ class Flights:
         if run is not None:
             kind = EventKind.OPENED if state == "opened" else EventKind.CLOSED
             run.journal.event(kind, token=token, provider=provider)
+
+    def kept(self, token: str, provider: str, kept: Kept) -> None:
+        """Put into the journal at once how a kept session is entered: nothing else holds it."""
+        run = self._runs.get(token.rsplit("-", 1)[0])
+        if run is not None:
+            run.journal.event(
+                EventKind.KEPT,
+                token=token,
+                provider=provider,
+                description=kept.description,
+                enter=list(kept.enter or enter_command(run.folder.root, token)),
+                state=dict(kept.state),
+            )
+            run.journal.flush()
 
     def checkpoint(self, token: str, path: str) -> None:
         """Say in the journal that an agent's work is on the disk; written with the next flush."""

@@ -12,6 +12,7 @@ from typing import Any, Literal, Protocol
 
 from steelyard.components.artifacts import ArtifactSpec, EvaluationMode
 from steelyard.components.benchmark import Task
+from steelyard.components.environment import Kept
 from steelyard.components.harness import Step
 from steelyard.components.issues import Issue, Outcome, Phase
 from steelyard.components.values import NO_USAGE, Trust, Usage
@@ -85,6 +86,8 @@ class RequestSpec:
     """How many tokens, input and output together, they may take."""
     save_artifacts: tuple[ArtifactSpec, ...] = ()
     """What to keep of the agent's environment beside each record."""
+    keep_environment: bool = False
+    """Whether sessions stand when they have ended, for a person to look into."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,6 +196,10 @@ class ExecutionObserver(Protocol):
 
     def session(self, token: str, state: Literal["opened", "closed"], provider: str) -> None:
         """A session with this token was opened, or closed."""
+        ...
+
+    def kept(self, token: str, provider: str, kept: Kept) -> None:
+        """A session with this token has ended and stands, in place of `closed`."""
         ...
 
     def step(self, token: str, step: Step) -> None:

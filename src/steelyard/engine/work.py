@@ -6,7 +6,6 @@ Doubles as the context that the harness sees. `attempt.py` moves it through the 
 from __future__ import annotations
 
 import asyncio
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -33,6 +32,7 @@ from steelyard.components.issues import (
     Severity,
 )
 from steelyard.components.model import ModelClient
+from steelyard.components.session_folders import new_folder, temporary_base
 from steelyard.components.values import NO_USAGE, WEAKEST_FIRST, Trust, Usage
 from steelyard.engine.checkpointing import Checkpointing
 from steelyard.engine.gateways import GatewayUse
@@ -47,10 +47,9 @@ from steelyard.engine.spec import (
 )
 from steelyard.models.allowance import NO_CHARGE, Allowance, Charge
 from steelyard.results.checkpoints import ScoringInput
-
-AGENT_SUFFIX: Final = "-a"
-SCORER_SUFFIX: Final = "-s"
-"""What the tokens of an execution's two sessions end with."""
+from steelyard.results.session_tokens import AGENT_SUFFIX as AGENT_SUFFIX
+from steelyard.results.session_tokens import FILES_SUFFIX
+from steelyard.results.session_tokens import SCORER_SUFFIX as SCORER_SUFFIX
 
 _MAX_MESSAGE_CHARS: Final = 2_000
 
@@ -291,8 +290,9 @@ class Work:
     async def make_scratch(self) -> Path:
         """Make, once, a private folder of the host, named by the token."""
         if self.scratch is None:
-            prefix = f"steelyard-{self.spec.token}-"
-            self.scratch = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix=prefix))
+            folder = new_folder(self.spec.token + FILES_SUFFIX, base=temporary_base())
+            await asyncio.to_thread(folder.mkdir, 0o700)
+            self.scratch = folder
         return self.scratch
 
     # -- time --------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Literal
 
 from steelyard.components.clock import SystemClock
+from steelyard.components.environment import Kept
 from steelyard.components.issues import Issue, IssueCode, Outcome, Phase
 from steelyard.components.steps import Step
 from steelyard.config.errors import SteelyardError
@@ -33,6 +34,9 @@ class _Unobserved:
 
     def step(self, token: str, step: Step) -> None:
         pass  # it stands in the result
+
+    def kept(self, token: str, provider: str, kept: Kept) -> None:
+        pass  # whoever handed over the spec has no journal here
 
     def checkpoint(self, token: str, path: str) -> None:
         pass  # it stands in the result

@@ -39,6 +39,9 @@ class EventKind(StrEnum):
     OPENED = "opened"
     """A session, by its token."""
     CLOSED = "closed"
+    KEPT = "kept"
+    """`token`, `provider`, `description`, `enter` (a command's words), `state` (the provider's):
+    a session that ended and stands for a person to look into."""
     CHECKPOINT = "checkpoint"
     """`token`, `path`: an agent's work is on the disk, and can be scored without it."""
     PHASE = "phase"

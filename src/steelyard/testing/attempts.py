@@ -9,7 +9,7 @@ from typing import ClassVar, Literal
 
 from steelyard.components.benchmark import Benchmark, Task
 from steelyard.components.clock import Clock, SystemClock
-from steelyard.components.environment import Environment, NoParams
+from steelyard.components.environment import Environment, Kept, NoParams
 from steelyard.components.harness import Harness, HarnessContext, HarnessResult, HarnessTraits
 from steelyard.components.issues import Phase
 from steelyard.components.steps import Step
@@ -49,7 +49,7 @@ class EventLog:
     def __init__(self) -> None:
         self.phases: list[Phase] = []
         self.sessions: list[tuple[str, str]] = []
-        """Token and `opened` or `closed`, in order."""
+        """Token and `opened`, `closed` or `kept`, in order."""
         self.checkpoints: list[str] = []
         self.steps: list[Step] = []
         """Those that are recorded as they happen."""
@@ -61,6 +61,10 @@ class EventLog:
     def session(self, token: str, state: Literal["opened", "closed"], provider: str) -> None:
         """Keep what became of a session."""
         self.sessions.append((token, state))
+
+    def kept(self, token: str, provider: str, kept: Kept) -> None:
+        """Keep that a session stands."""
+        self.sessions.append((token, "kept"))
 
     def checkpoint(self, token: str, path: str) -> None:
         """Keep a checkpoint."""
