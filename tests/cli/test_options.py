@@ -10,7 +10,6 @@ import pytest
 
 from steelyard.cli import dry_run
 from steelyard.cli.options import GROUPS, RUN_ONLY, SHARED
-from steelyard.config import checks
 from steelyard.config.resolve import Resolution
 from steelyard.config.schema.orchestration import Orchestration
 from steelyard.config.schema.written import ConfigFile
@@ -195,7 +194,6 @@ def test_options_of_launch_go_over_every_request(resolved: Any, project: Path) -
          "export UNSET_HERE"),
         (["--max-retries", "-2"], "--max-retries: ", "0"),
         (["--max-retries", "101"], "--max-retries: ", "100"),
-        (["--keep-environment"], "--keep-environment", "not available"),
         (["--run-id", "a/b"], "--run-id: the run_id 'a/b' cannot name a folder", "a-b"),
         (["--config", "none.yaml"], "none.yaml: there is no such file", "path"),
         (["--retry-pattern-list", "("], "--retry-pattern-list: not a regular expression", "re"),
@@ -254,16 +252,3 @@ def test_help_lists_every_option_once(steelyard: Run, command: str) -> None:
     out = steelyard(command, "--help").out
     for option in (*(RUN_ONLY if command == "run" else ()), *SHARED):
         assert out.count(f"  {option.flag} ") + out.count(f"  {option.flag},") == 1, option.flag
-
-
-def test_options_that_this_version_refuses_say_so() -> None:
-    refused = {setting.path for setting in checks._NOT_YET}
-    for option in (*RUN_ONLY, *SHARED):
-        assert option.is_refused == (option.path in refused), option.flag
-    assert any(option.is_refused for option in SHARED)
-
-
-def test_a_refused_option_says_so_in_the_help(steelyard: Run) -> None:
-    said = " ".join(steelyard("run", "--help").out.split())
-    said_of = "Leave environments open for debugging. Not available in this version."
-    assert f"--keep-environment {said_of}" in said

@@ -180,10 +180,6 @@ CASES = {
         ONE + "    execution: {max_retries: 1, retry_pattern_list: [ok, 3]}\n",
         "o.yaml:7:58 requests[0].execution.retry_pattern_list[1]", "found 3", "text",
     ),
-    "kept environments": (
-        ONE + "    execution: {keep_environment: true}\n",
-        "o.yaml:7:35 requests[0].execution.keep_environment", "not available", "false",
-    ),
     "saved artifacts": (
         ONE + "    execution: {save_artifacts: [{path: a}]}\n",
         "o.yaml:7:35 requests[0].execution.save_artifacts[0].path", "unknown field", "paths",

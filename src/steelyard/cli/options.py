@@ -79,8 +79,6 @@ _GROUP_OF_OPTION: Final[Mapping[str, str]] = {
 }
 """Of options that set no single setting; others are of the output."""
 
-_REFUSED: Final = "Not available in this version."
-
 
 @dataclass(frozen=True, slots=True)
 class SettingOption:
@@ -93,8 +91,6 @@ class SettingOption:
     metavar: str = "TEXT"
     kind: OptionKind = OptionKind.TEXT
     aliases: tuple[str, ...] = ()
-    is_refused: bool = False
-    """True where this version knows the setting and cannot honour it."""
 
     @property
     def group(self) -> str:
@@ -149,7 +145,8 @@ SHARED: Final = (
                   "Patterns of ERRORs worth a retry: a JSON array, or one each time.",
                   "PATTERNS", OptionKind.PATTERNS),
     SettingOption("--keep-environment", ("execution", "keep_environment"),
-                  "Leave environments open for debugging.", kind=OptionKind.ON, is_refused=True),
+                  "Let environments stand when they have ended, to look into them.",
+                  kind=OptionKind.ON),
     SettingOption("--analysis", ("execution", "analysis"),
                   "Say at the end what went wrong: the analyzer `failures`.",
                   kind=OptionKind.ON),
@@ -250,14 +247,13 @@ def setting_options(
 
 def _click_option(option: SettingOption) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     names = [option.flag, *option.aliases, option.name]
-    help_text = f"{option.help} {_REFUSED}" if option.is_refused else option.help
     if option.kind in (OptionKind.ON, OptionKind.OFF):
-        return click.option(*names, is_flag=True, default=False, help=help_text)
+        return click.option(*names, is_flag=True, default=False, help=option.help)
     if option.kind is OptionKind.SWITCH:
         switch = f"{option.flag}/--no-{option.flag.removeprefix('--')}"
-        return click.option(switch, option.name, default=None, help=help_text)
+        return click.option(switch, option.name, default=None, help=option.help)
     many = option.kind in (OptionKind.PAIRS, OptionKind.LIST, OptionKind.PATTERNS)
-    return click.option(*names, metavar=option.metavar, multiple=many, help=help_text)
+    return click.option(*names, metavar=option.metavar, multiple=many, help=option.help)
 
 
 def overrides_of(table: Sequence[SettingOption], given: Mapping[str, Any]) -> list[Override]:

@@ -6,11 +6,10 @@ Every function adds to a list of problems and goes on; none raises.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 from steelyard.config.errors import Problem, Where
 from steelyard.config.names import (
@@ -170,33 +169,6 @@ def unknown_id(
         problems.append(Problem(fault[0], where, fault[1]))
 
 
-@dataclass(frozen=True, slots=True)
-class _NotYet:
-    """A setting that is parsed and recorded, and that this version cannot honour."""
-
-    path: FieldPath
-    is_set: Callable[[Any], bool]
-    remedy: str
-
-
-_NOT_YET: Final = (
-    _NotYet(("execution", "keep_environment"), bool, "leave it out, or write false"),
-)
-
-
-def _not_yet(holder: Node, settings: Sequence[_NotYet], problems: list[Problem]) -> None:
-    for setting in settings:
-        node = holder.at(setting.path)
-        if node is not None and setting.is_set(node.value):
-            problems.append(
-                Problem(
-                    f"{path_text(setting.path)} is not available in this version",
-                    node.origin.where,
-                    remedy=setting.remedy,
-                )
-            )
-
-
 def orchestration(root: Node, ids: ComponentIds | None, problems: list[Problem]) -> None:
     """Check a merged orchestration, as far as its types allow."""
     for field in ("provider_limits", "env_open_qps"):
@@ -208,7 +180,6 @@ def orchestration(root: Node, ids: ComponentIds | None, problems: list[Problem])
     if requests is None or not isinstance(requests.value, list):
         return
     for index, request in enumerate(requests.value):
-        _not_yet(request, _NOT_YET, problems)
         _execution(request, index, problems)
         _analysis(request, ids, problems)
         _output(request, problems)

@@ -66,7 +66,8 @@ def make_plan(resolution: Resolution, *, clock: Clock, maker: Maker | None = Non
     if planned.problems:
         raise BadInput.of(in_order(planned.problems))
     limits = admission_limits(orchestration, planned.plans)
-    warnings, lacking = resolution.warnings, tuple(planned.lacking)
+    warnings = (*resolution.warnings, *planned.warnings)
+    lacking = tuple(planned.lacking)
     return Plan(orchestration, tuple(planned.plans), limits, warnings, lacking)
 
 
@@ -77,6 +78,7 @@ class Planned:
     plans: list[RequestPlan]
     problems: list[Problem]
     lacking: list[Problem]
+    warnings: list[Problem]
 
 
 def plan_requests(resolution: Resolution, *, clock: Clock, maker: Maker | None = None) -> Planned:
@@ -87,14 +89,16 @@ def plan_requests(resolution: Resolution, *, clock: Clock, maker: Maker | None =
         maker = Maker(secrets, clock, pool, resolution.base_dir)
     problems: list[Problem] = []
     lacking: list[Problem] = []
+    warnings: list[Problem] = []
     plans = []
     for index, request in enumerate(resolution.orchestration.requests):
         planner = RequestPlanner(resolution, request, index, maker)
         plan = planner.plan()
         problems += planner.problems
         lacking += planner.lacking
+        warnings += planner.warnings
         if plan is not None:
             plans.append(plan)
     problems += unknown_providers(resolution.orchestration)
     # What is shared by requests, such as the results folder, is said once.
-    return Planned(plans, list(dict.fromkeys(problems)), lacking)
+    return Planned(plans, list(dict.fromkeys(problems)), lacking, warnings)

@@ -14,6 +14,7 @@ from typing import Any
 from steelyard.components.analyzer import Analyzer
 from steelyard.components.benchmark import Benchmark, BenchmarkInfo
 from steelyard.components.contract import described, own_code
+from steelyard.components.environment import Environment
 from steelyard.components.extras import install_command
 from steelyard.components.harness import Harness
 from steelyard.components.registry import Kind, extra_of
@@ -62,6 +63,7 @@ class RequestPlanner:
         self.maker = maker
         self.problems: list[Problem] = []
         self.lacking: list[Problem] = []
+        self.warnings: list[Problem] = []
         self.faults = HealedFields(resolution.healed, index)
 
     def where(self, path: str) -> Where:
@@ -167,13 +169,26 @@ class RequestPlanner:
             attempt_usd=attempt_usd(whole, request),
             attempt_tokens=attempt_tokens(whole, request),
             save_artifacts=saved_artifacts(request),
+            keep_environment=request.execution.keep_environment,
         )
         plan = self._finished(
             spec, Services(benchmark, harness, environment, None, self.maker.clock), info, paths
         )
         plan = replace(plan, analyzers=analyzers)
+        self._check_keeping(environment)
         self._check_reuse(plan)
         return plan
+
+    def _check_keeping(self, environment: Environment) -> None:
+        """Warn where environments are to be kept by a provider that keeps none."""
+        if self.request.execution.keep_environment and not environment.keeps_sessions:
+            self.warnings.append(
+                Problem(
+                    f"{environment.id} keeps no environment: each ends with its execution",
+                    self.where("execution.keep_environment"),
+                    remedy="save the files with execution.save_artifacts, or name another one",
+                )
+            )
 
     def _check_artifacts(self) -> None:
         """What is to be kept must lie in the environment."""

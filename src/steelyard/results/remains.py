@@ -234,7 +234,8 @@ def _one(
     if parts is None:
         return
     task_id, attempt, execution = seen.executions.get(parts[0], ("?", 0, 0))
-    event = seen.kept.get(token) or {}
+    nothing: Mapping[str, Any] = {}
+    event = seen.kept.get(token, nothing)
     enter, details = event.get("enter"), event.get("state")
     description = event.get("description")
     yield Remains(
