@@ -24,7 +24,8 @@ demo: ## run real evaluations offline, and show what they left
 	@scripts/demo.sh
 
 test: ## run every linter, type check, architecture check and test; PYTEST_ARGS adds to pytest's
-	@scripts/system-packages.sh bwrap=bubblewrap setpriv=util-linux unshare=util-linux git=git tmux=tmux
+	@scripts/system-packages.sh bwrap=bubblewrap setpriv=util-linux unshare=util-linux git=git tmux=tmux \
+		podman=podman runc=runc busybox=busybox-static debootstrap=debootstrap
 	@scripts/setup.sh
 	@scripts/test.sh $(PYTEST_ARGS)
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+pytest_plugins = ("tests.containers.fixtures",)
+
 
 class NoSkips:
     """Collect what was skipped, and fail the run for it."""
