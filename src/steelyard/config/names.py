@@ -11,6 +11,8 @@ MAX_CHARACTERS: Final = 80
 MAX_NAME_BYTES: Final = 200
 """File systems allow 255 bytes, and eighty characters of UTF-8 may be more."""
 
+_PLAIN: Final = re.compile(r"(?!.*--)[A-Za-z0-9_][A-Za-z0-9._-]*")
+"""Names that stand for themselves; asked for every attempt of a run, so by one match."""
 _DEVICES: Final = frozenset(
     {"con", "prn", "aux", "nul"}
     | {f"{port}{digit}" for port in ("com", "lpt") for digit in "0123456789¹²³"}
@@ -23,6 +25,8 @@ def normalise(name: str) -> str:
     NFKC, case kept; what is no letter, digit, `.`, `_` or `-` becomes `-`; runs collapse; leading
     dots and dashes go; above 80 characters (or 200 bytes) the rest is replaced by a hash.
     """
+    if len(name) <= MAX_CHARACTERS and _PLAIN.fullmatch(name):
+        return name
     folded = unicodedata.normalize("NFKC", name)
     kept = "".join(char if char.isalnum() or char in "._-" else "-" for char in folded)
     # NFKC of what was kept: `isalnum` accepts characters that compose differently once joined.

@@ -28,7 +28,7 @@ from steelyard.results.journal import EventKind
 from steelyard.results.layout import attempt_folder
 from steelyard.results.reader import RunReader
 from steelyard.results.records import AttemptRecord
-from steelyard.results.reuse import Decision, DecisionKind, ReuseSource
+from steelyard.results.reuse import Decision, DecisionKind, Rescoring, ReuseSource
 from steelyard.results.run_folder import RunFolder
 
 
@@ -100,7 +100,7 @@ def divide(plan: RequestPlan, tasks: Sequence[Task], chain: tuple[ReuseSource, .
     every = tuple(range(1, plan.k + 1))
     for index, task in enumerate(tasks):
         identities = plan.identities(task)
-        left, passed, why = [], False, Counter[str]()
+        left, passed, why = [], False, []
         for attempt in every:
             decision, _ = decide(plan, chain, task, attempt, identities)
             if decision.warning is not None:
@@ -111,7 +111,7 @@ def divide(plan: RequestPlan, tasks: Sequence[Task], chain: tuple[ReuseSource, .
                 if record is not None:
                     found.rescored.add((index, attempt))
                 else:
-                    why[decision.reason] += 1
+                    why.append(decision.reason)
             else:
                 found.taken.append((index, attempt))
                 passed = passed or plan.stops_task(record.outcome, record.metrics)
@@ -120,7 +120,7 @@ def divide(plan: RequestPlan, tasks: Sequence[Task], chain: tuple[ReuseSource, .
             found.rescored.difference_update((index, attempt) for attempt in left)
             left = []
         else:
-            found.why_run += why
+            found.why_run.update(why)
         found.to_run.append(every if len(left) == len(every) else tuple(left))
     return found
 
@@ -208,6 +208,38 @@ def _with_files(record: AttemptRecord, found: Checkpoint, keeper: Keeper) -> Att
     )
 
 
+class _Takes:
+    """What scoring takes of a task's saved work; the task is rendered only where that decides.
+
+    Of most attempts it does not: their record is taken as it is, or there is nothing of them.
+    """
+
+    __slots__ = ("_known", "_plan", "_task", "is_thorough")
+
+    def __init__(self, plan: RequestPlan, task: Task, is_thorough: bool) -> None:
+        self._plan = plan
+        self._task = task
+        self._known: Rescoring | None = None
+        self.is_thorough = is_thorough
+
+    @property
+    def resumes(self) -> bool:
+        return self._plan.request.runtime.checkpoint_resume
+
+    @property
+    def answer_suffices(self) -> bool:
+        return self._rendered().answer_suffices
+
+    @property
+    def from_checkpoint(self) -> bool:
+        return self._rendered().from_checkpoint
+
+    def _rendered(self) -> Rescoring:
+        if self._known is None:
+            self._known = self._plan.rescoring(self._task, is_thorough=self.is_thorough)
+        return self._known
+
+
 def decide(
     plan: RequestPlan,
     chain: tuple[ReuseSource, ...],
@@ -237,7 +269,7 @@ def decide(
             attempt,
             *identities,
             plan.retry_patterns,
-            plan.rescoring(task, is_thorough=is_thorough),
+            _Takes(plan, task, is_thorough),
         )
         if decision.record is not None:
             return decision, source

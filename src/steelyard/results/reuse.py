@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from steelyard.components.issue_patterns import IssuePatterns
 from steelyard.components.issues import IssueCode, Outcome, Phase, Severity
@@ -80,6 +80,30 @@ class Rescoring:
     """Whether what lies beside a checkpoint is read and compared, or only looked for."""
 
 
+class TakenToScore(Protocol):
+    """A `Rescoring`, or what finds it out when it is asked."""
+
+    @property
+    def answer_suffices(self) -> bool:
+        """See `Rescoring`."""
+        ...
+
+    @property
+    def from_checkpoint(self) -> bool:
+        """See `Rescoring`."""
+        ...
+
+    @property
+    def resumes(self) -> bool:
+        """See `Rescoring`."""
+        ...
+
+    @property
+    def is_thorough(self) -> bool:
+        """See `Rescoring`."""
+        ...
+
+
 NO_RESCORING: Final = Rescoring(from_checkpoint=False)
 
 
@@ -142,7 +166,7 @@ class ReuseSource:
         generation: str,
         evaluation: str,
         retry_patterns: Sequence[str] | None = None,
-        rescoring: Rescoring = NO_RESCORING,
+        rescoring: TakenToScore = NO_RESCORING,
     ) -> Decision:
         """Say what becomes of an attempt, by the contract's table.
 
@@ -198,7 +222,7 @@ class ReuseSource:
         )
 
     def _again(
-        self, saved: AttemptRecord, why: str, rescoring: Rescoring, broken: str | None
+        self, saved: AttemptRecord, why: str, rescoring: TakenToScore, broken: str | None
     ) -> Decision | None:
         """Say how a recorded attempt is scored again; None where what it takes was not kept."""
         name = self._name(saved.task_id, saved.attempt)
@@ -224,14 +248,14 @@ class ReuseSource:
         return Decision(DecisionKind.RESCORE, reason, self._taken(saved), checkpoint=found)
 
     def _pending(
-        self, task_id: str, attempt: int, generation: str, rescoring: Rescoring
+        self, task_id: str, attempt: int, generation: str, rescoring: TakenToScore
     ) -> Decision | None:
         """Say what becomes of an attempt whose agent was done and whose score is not recorded."""
-        if not (rescoring.resumes and rescoring.from_checkpoint):
+        if not rescoring.resumes:
             return None
         try:
             found = read_checkpoint(self.root, task_id, attempt)
-            if found is None or found.mode == DROPPED:
+            if found is None or found.mode == DROPPED or not rescoring.from_checkpoint:
                 return None
             if found.generation != generation:
                 return _execute("what the agent was asked has changed")
@@ -248,7 +272,7 @@ class ReuseSource:
         reason = "its agent was done, and its scoring is pending"
         return Decision(DecisionKind.RESCORE, reason, self._taken(record), checkpoint=found)
 
-    def _check_inputs(self, found: Checkpoint, rescoring: Rescoring) -> None:
+    def _check_inputs(self, found: Checkpoint, rescoring: TakenToScore) -> None:
         missing = missing_input(self.root, found)
         if missing is not None:
             raise CheckpointDamaged(missing)

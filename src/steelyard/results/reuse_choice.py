@@ -155,6 +155,8 @@ def _why_empty(root: Path) -> str | None:
     """A run that died before it had anything to take would hide an older one that has some."""
     path = RunFiles(root).attempts
     try:
+        if _has_ended_any(path):  # mostly its first line: a large run is not read whole for this
+            return None
         index = AttemptIndex(path)
     except OSError as error:
         return f"its records cannot be read: {error.strerror or error}"
@@ -165,6 +167,14 @@ def _why_empty(root: Path) -> str | None:
     if index.damage is not None and index.damage.kind is DamageKind.FUTURE:
         return index.damage.detail
     return "it has no records" if index.damage is None else f"its records: {index.damage}"
+
+
+def _has_ended_any(path: Path) -> bool:
+    records = LineFile(path, known=KNOWN_ATTEMPT_SCHEMAS)
+    return any(
+        isinstance(record.get("task_id"), str) and str(record.get("outcome")) in COUNTED
+        for _, record in records
+    )
 
 
 def _has_work(index: AttemptIndex) -> bool:
