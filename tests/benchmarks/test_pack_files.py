@@ -393,3 +393,13 @@ def test_a_pack_that_would_show_hidden_files_is_refused(
     cases = [{"id": "a", "answer": "w/hidden"}]
     root = write_pack(tmp_path, f"[{validator}]", cases, more=f"prompt: a\n{more}")
     assert any("the agent would see it" in problem for problem in problems_of(root))
+
+
+@pytest.mark.parametrize(("said", "is_scored"), [("", False), ("\n  timed_out: score", True)])
+def test_a_pack_says_whether_a_timed_out_agents_work_is_scored(
+    said: str, is_scored: bool, tmp_path: Path
+) -> None:
+    write_pack(tmp_path, f"[{{type: exact, expected: a}}]{said}")
+    pack = opened(tmp_path)
+    (task, *_) = pack.load_tasks()
+    assert pack.task_input(task, attempt=1, seed=1).scores_timed_out is is_scored

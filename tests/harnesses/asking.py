@@ -40,6 +40,7 @@ class AskParams(BaseModel):
     right: str | None = None
     collects: bool = False
     run_seconds: float | None = None
+    scores_timed_out: bool = False
 
 
 class Asking(Benchmark):
@@ -62,6 +63,7 @@ class Asking(Benchmark):
             (*system, Message("user", asked.prompt)),
             collect=(".",) if asked.collects else (),
             limits=TaskLimits(run_seconds=asked.run_seconds),
+            scores_timed_out=asked.scores_timed_out,
         )
 
     async def evaluate(self, task: Task, context: ScoringContext) -> Evaluation:

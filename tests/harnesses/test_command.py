@@ -184,6 +184,44 @@ def test_a_time_limit_of_its_own_keeps_what_was_printed(environment: str) -> Non
     assert last_step(result)["stdout"] == "begun\n"
 
 
+@pytest.mark.parametrize("environment", ENVIRONMENTS)
+def test_when_the_agents_time_ends_what_it_has_printed_is_its_answer(environment: str) -> None:
+    ended = run_command(
+        {"script": "echo begun; echo oh >&2; sleep 60"}, environment=environment, run_seconds=1.5
+    )
+    assert (ended.outcome, codes(ended)) == (Outcome.TIMED_OUT, [IssueCode.AGENT_TIMED_OUT])
+    assert ended.answer == "begun"
+    assert (last_step(ended)["stdout"], last_step(ended)["stderr"]) == ("begun\n", "oh\n")
+
+
+@pytest.mark.parametrize(
+    "harness",
+    [
+        {"script": "echo 42; sleep 60"},
+        {"script": "echo 42 >out.txt; sleep 60", "answer": {"file": "out.txt"}},
+        {"script": "echo 42; sleep 60", "timeout_seconds": 0.5},
+    ],
+)
+def test_what_a_timed_out_program_had_done_is_scored_where_the_benchmark_says_so(
+    harness: dict[str, Any],
+) -> None:
+    result = run_command(harness, run_seconds=1.5, right="42", scores_timed_out=True)
+    assert (result.outcome, result.metrics) == (Outcome.SCORED, {"passed": True}), result.issues
+    assert codes(result) == [IssueCode.AGENT_TIMED_OUT]
+
+
+def test_a_program_that_waits_for_its_model_spends_no_time_of_its_own() -> None:
+    """429 with `Retry-After: 2` twice: more seconds of waiting than the program has."""
+    with MockEndpoint("--text", "42", "--fault", "429:first=2,retry_after=2") as busy:
+        result = run_command(
+            {"run": ["python3", "-c", AGENT], "timeout_seconds": 3.9},
+            model=model_settings(busy.url),
+            right="42",
+        )
+    assert result.outcome is Outcome.SCORED, result.issues
+    assert result.times.waited_s > 3.9
+
+
 def test_the_agents_time_ends_it_and_its_steps_are_kept(endpoint: MockEndpoint) -> None:
     result = run_command(
         {"script": f"python3 - <<'AGENT'\n{AGENT}\nAGENT\nsleep 60"},
@@ -192,7 +230,7 @@ def test_the_agents_time_ends_it_and_its_steps_are_kept(endpoint: MockEndpoint) 
     )
     assert result.outcome is Outcome.TIMED_OUT, result.issues
     assert result.usage.requests == 1
-    assert [step.source for step in result.steps] == ["user", "agent"]
+    assert [step.source for step in result.steps] == ["user", "agent", "system"]
 
 
 def test_output_without_end_is_capped_and_said() -> None:
@@ -317,7 +355,7 @@ def test_a_spent_allowance_ends_the_program(endpoint: MockEndpoint) -> None:
         assert result.request_fault is None
         # Over by the call that was under way, and by no more.
         assert 15 <= result.usage.input_tokens + result.usage.output_tokens <= 22
-        assert result.steps[-1].source in ("agent", "user")
+        assert last_step(result)["exit_code"] == -9  # what it had printed stands in its last step
 
 
 def test_an_endpoint_that_rejects_stops_the_request() -> None:

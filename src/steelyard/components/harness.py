@@ -107,6 +107,13 @@ class HarnessContext(Protocol):
         """Add a step to the trajectory; kept even where the harness fails afterwards."""
         ...
 
+    def keep_answer(self, answer: str | None) -> None:
+        """Say what the answer is as things stand: it counts where the agent's time runs out.
+
+        What `run` returns takes its place.
+        """
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class HarnessResult:

@@ -83,6 +83,7 @@ class RequestPlan:
             answer_suffices=has_ended and not shown.carries_files and not shown.scores_steps,
             from_checkpoint=has_ended,
             resumes=self.request.runtime.checkpoint_resume,
+            scores_timed_out=shown.scores_timed_out,
             is_thorough=is_thorough,
         )
 

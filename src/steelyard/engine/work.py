@@ -227,6 +227,10 @@ class Work:
             self.observer.step(self.spec.token, step)
         self.steps.append(step)
 
+    def keep_answer(self, answer: str | None) -> None:
+        """Keep what the answer is as things stand."""
+        self.answer = self.without_token(answer)
+
     async def session(self) -> Session:
         """Open, once, the agent's environment with the task's workspace in it."""
         if self._opening is None:

@@ -151,6 +151,7 @@ class LocalSession(Session):
     async def end_programs(self) -> None:
         """End every program of the session that still runs; its files stay."""
         for process in list(self._running):
+            process.on_request = True
             process.kill()
 
     async def keep(self) -> Kept | None:

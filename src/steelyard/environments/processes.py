@@ -56,6 +56,8 @@ class Ended:
     duration_s: float
     stopped_by: str | None = None
     """What the watch said when it ended the program."""
+    on_request: bool = False
+    """True where somebody asked for the end of all programs."""
 
     def as_result(self, exit_code: int | None = None) -> ExecResult:
         """Give the contract's form; `exit_code` where it differs from the return code."""
@@ -164,6 +166,8 @@ class Process:
     feeder: _Feeder | None
     pidfd: int
     started_s: float = 0.0
+    on_request: bool = False
+    """Set by whoever ends it by intent, so that its end is nobody's fault."""
 
     def kill(self) -> None:
         """Send SIGKILL to the process and its group; nothing where it has been reaped."""
@@ -358,6 +362,7 @@ async def run(
         out.is_truncated or err.is_truncated,
         duration_s,
         stopped_by,
+        process.on_request,
     )
 
 

@@ -180,7 +180,7 @@ class SandboxSession(LocalSession):
     ) -> ExecResult:
         if exit_code is not None:
             return ended.as_result(128 - exit_code if 128 < exit_code <= 192 else exit_code)
-        if ended.timed_out or ended.stopped_by:
+        if ended.timed_out or ended.stopped_by or ended.on_request:
             return ended.as_result(-9)
         if refusal := bubblewrap.refusal_of_program(ended.stderr):
             code, why = refusal

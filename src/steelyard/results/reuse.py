@@ -76,6 +76,8 @@ class Rescoring:
     """False in evaluation mode `reuse`, where scoring needs an environment that is gone."""
     resumes: bool = True
     """False where an attempt whose scoring is pending or failed is to run whole again."""
+    scores_timed_out: bool = False
+    """True where what an agent had done when its time ran out is scored."""
     is_thorough: bool = True
     """Whether what lies beside a checkpoint is read and compared, or only looked for."""
 
@@ -212,6 +214,8 @@ class ReuseSource:
         if saved.evaluation == evaluation:
             reason = "nothing that matters has changed"
             return Decision(DecisionKind.REUSE, reason, self._taken(saved))
+        if saved.outcome is Outcome.TIMED_OUT and rescoring.scores_timed_out:
+            return _execute("how it is scored has changed: what it had done is to be scored now")
         if saved.outcome is not Outcome.SCORED:
             reason = "how it is scored has changed, and it ended before it could be scored"
             record = replace(self._taken(saved), evaluation=evaluation)

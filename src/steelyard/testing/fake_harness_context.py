@@ -54,6 +54,7 @@ class FakeHarnessContext:
         self.seed = seed
         self.timer = AgentTimer(clock or FakeClock())
         self.steps: list[Step] = []
+        self.kept_answer: str | None = None
         self._access = access or ModelAccess(
             "http://127.0.0.1:9", "fake-token-of-this-attempt", "scripted", "openai-chat"
         )
@@ -76,6 +77,10 @@ class FakeHarnessContext:
     def step(self, step: Step) -> None:
         """Keep a step."""
         self.steps.append(step)
+
+    def keep_answer(self, answer: str | None) -> None:
+        """Keep what the answer would be, were the agent cut off now."""
+        self.kept_answer = answer
 
     async def close(self) -> None:
         """Close the session, as the engine does afterwards."""

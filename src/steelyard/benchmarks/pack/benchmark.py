@@ -151,6 +151,7 @@ class PackBenchmark(Benchmark):
             pack.collect,
             pack.reads_steps,
             evaluation=EvaluationMode(mode) if (mode := pack.file.scoring.mode) else None,
+            scores_timed_out=pack.file.scoring.timed_out == "score",
         )
 
     def generation_content(self, task: Task) -> Any:

@@ -390,8 +390,7 @@ class _Loader:
 
 
 def _scoring_rules(file: PackFile) -> dict[str, Any]:
-    """Give what decides a score; where it is scored only where the pack says it."""
+    """Give what decides a score; what came later only where the pack says it."""
     rules = file.scoring.model_dump(mode="json")
-    if rules["mode"] is None:
-        del rules["mode"]
-    return rules
+    later = {"mode": None, "timed_out": "failure"}
+    return {name: rule for name, rule in rules.items() if name not in later or rule != later[name]}

@@ -99,6 +99,8 @@ class ScoringSpec(Strict):
     mode: Literal["fresh", "reuse"] | None = None
     """`reuse`: scored in the agent's own environment, still open. None: in one of its own, where
     scoring needs any."""
+    timed_out: Literal["failure", "score"] = "failure"
+    """What becomes of an agent whose time ran out: no score, or that of what it had done."""
 
 
 class PackFile(Strict):

@@ -6,7 +6,9 @@ What it asked the model is recorded at the gateway; its own last words and logs 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar, Final
 
 from pydantic import BaseModel
@@ -17,6 +19,7 @@ from steelyard.components.harness import Harness, HarnessContext, HarnessResult,
 from steelyard.components.issues import AttemptFault, Issue, IssueCode, Phase
 from steelyard.harnesses.command.extracting import last_match
 from steelyard.harnesses.command.params import CommandParams
+from steelyard.harnesses.command.running import run_program
 from steelyard.harnesses.command.words import (
     MODEL_FIELDS,
     fields_of,
@@ -89,13 +92,19 @@ class Command(Harness):
             await self._set_up(session, ready)
         if access is None:
             context.step(Step("user", ready.values["prompt"]))
-        ended = await session.exec(
-            ready.argv,
-            stdin=ready.stdin,
-            env=ready.env,
-            cwd=params.cwd,
+        ended = await run_program(
+            session,
+            partial(
+                session.exec,
+                ready.argv,
+                stdin=ready.stdin,
+                env=ready.env,
+                cwd=params.cwd,
+                max_output_bytes=params.max_output_bytes,
+            ),
+            context.timer,
             timeout_s=params.timeout_seconds,
-            max_output_bytes=params.max_output_bytes,
+            on_cut=partial(self._keep, context, session, ready),
         )
         with context.timer.waiting():
             context.step(await self._last_step(session, ready, ended))
@@ -187,7 +196,9 @@ class Command(Harness):
                     f"the set-up command {words[0]} {_fate(ended)}: {_quoted(ended)}",
                 )
 
-    async def _last_step(self, session: Session, ready: _Ready, ended: ExecResult) -> Step:
+    async def _last_step(
+        self, session: Session, ready: _Ready, ended: ExecResult, *, with_logs: bool = True
+    ) -> Step:
         """Put the program's end, what it printed and its logs into a step."""
         extra: dict[str, object] = {
             "exit_code": ended.exit_code,
@@ -195,9 +206,21 @@ class Command(Harness):
             "stdout": tail(ended.stdout, SHOWN_BYTES),
             "stderr": tail(ended.stderr, SHOWN_BYTES),
         }
-        if self._params.log:
+        if self._params.log and with_logs:
             extra["logs"] = await self._logs(session, ready)
         return Step("system", f"the program {_fate(ended)}", extra)
+
+    async def _keep(
+        self, context: HarnessContext, session: Session, ready: _Ready, ended: ExecResult
+    ) -> None:
+        """Keep what a program that was cut off had printed, or written into its answer's file.
+
+        No other program is run: the time is over.
+        """
+        context.step(await self._last_step(session, ready, ended, with_logs=False))
+        if self._params.answer.command is None:
+            with suppress(AttemptFault):  # a pattern that takes too long finds nothing
+                context.keep_answer(await self._answer(session, ready, ended))
 
     async def _logs(self, session: Session, ready: _Ready) -> dict[str, str]:
         paths: list[str] = []

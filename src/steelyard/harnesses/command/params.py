@@ -98,8 +98,8 @@ class CommandParams(BaseModel):
     cwd: Text | None = None
     """Where it starts, relative to the working folder."""
     timeout_seconds: PositiveFloat | None = None
-    """Of the program by the clock on the wall, waiting for the model included; what it printed is
-    kept. `execution.run_timeout_seconds` leaves waiting out."""
+    """Of the program's own time, waiting for limits and retries of the model left out; what it
+    printed is kept. `execution.run_timeout_seconds` counts the agent's whole."""
     max_output_bytes: PositiveInt = 10 * 1024 * 1024
     """Kept of each stream; the rest is read and dropped."""
     answer: AnswerParams = AnswerParams()
