@@ -68,6 +68,19 @@ def attempt_tokens(orchestration: Orchestration, request: Request) -> int | None
     return _lower(orchestration.budget.attempt_tokens, request.budget.attempt_tokens)
 
 
+def with_attempt_bounds(orchestration: Orchestration, request: Request) -> Request:
+    """Give a request that holds what bounds its attempts, the orchestration's bounds included.
+
+    Its document says them: whoever reuses the run must see that they have changed.
+    """
+    usd, tokens = attempt_usd(orchestration, request), attempt_tokens(orchestration, request)
+    budget = request.budget
+    if (usd, tokens) == (budget.attempt_usd, budget.attempt_tokens):
+        return request
+    bounds = {"attempt_usd": usd, "attempt_tokens": tokens}
+    return request.model_copy(update={"budget": budget.model_copy(update=bounds)})
+
+
 def _lower(one: Number | None, other: Number | None) -> Number | None:
     return min((bound for bound in (one, other) if bound is not None), default=None)
 

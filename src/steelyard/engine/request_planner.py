@@ -39,6 +39,7 @@ from steelyard.engine.plan_values import (
     price_values,
     saved_artifacts,
     time_limits,
+    with_attempt_bounds,
 )
 from steelyard.engine.request_plan import RequestPlan
 from steelyard.engine.run_document import run_document
@@ -367,7 +368,8 @@ class RequestPlanner:
     def _finished(
         self, spec: RequestSpec, services: Services, info: BenchmarkInfo, paths: RunPaths
     ) -> RequestPlan:
-        request, harness = self.request, services.harness
+        request = with_attempt_bounds(self.resolution.orchestration, self.request)
+        harness = services.harness
         attempts = request.execution.attempts
         early_stop = resolved_early_stop(attempts)
         generation = generation_parts(
