@@ -1,98 +1,145 @@
-"""Runs of a request whose owner died: what they left running on this machine is reported.
+"""Runs of a request whose owner died: what they left on this machine is reported, or ended.
 
-Only reported: nothing is ended here. A run is dead where nobody holds its lock and its journal
-has no last word; on doubt it counts as alive.
+Ended is only what is asked for (`--reap`), and only of a run that is proven dead.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
+import shlex
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from steelyard.components.environment import Environment, Leftover
+from steelyard.components.environment import Environment
 from steelyard.components.values import Usage
 from steelyard.config.errors import SteelyardError
+from steelyard.engine.leftovers import Providers, Standing, end_standing, find_standing
 from steelyard.engine.loading import in_daemon
 from steelyard.engine.request_plan import RequestPlan
-from steelyard.engine.work import AGENT_SUFFIX, SCORER_SUFFIX
 from steelyard.results.figures import usd
-from steelyard.results.journal import EventKind
-from steelyard.results.layout import RunFiles
-from steelyard.results.lock import is_alive
 from steelyard.results.reader import RunReader
+from steelyard.results.remains import (
+    Remains,
+    RemainsState,
+    has_last_word,
+    ownership_of,
+    remains_of,
+)
 
 log = logging.getLogger(__name__)
 
 MAX_RUNS: Final = 50
 """The newest runs of a request that are looked at."""
-_TAIL_BYTES: Final = 4096
 _LIMIT_S: Final = 20.0
 _SHOWN: Final = 5
-_LAST_WORD: Final = f'"kind":"{EventKind.FINISHED}"'.encode()
+
+Notice = Callable[[str | None, str], None]
 
 
-def dead_sessions(namespace_dir: Path, own_run_id: str) -> dict[str, str]:
-    """Give the tokens of sessions that dead runs may have left, with their runs' ids. Blocking."""
-    found: dict[str, str] = {}
+def dead_remains(namespace_dir: Path, own_run_id: str | None) -> list[Remains]:
+    """Give what runs without a last word may have left, that of live ones not. Blocking."""
+    found: list[Remains] = []
     try:
         roots = sorted((path for path in namespace_dir.iterdir() if path.is_dir()), reverse=True)
     except OSError:
         return found
     for root in roots[:MAX_RUNS]:
-        if root.name == own_run_id or not _is_dead(root):
+        if root.name == own_run_id or _ended(root):
             continue
-        try:
-            flights = RunReader(root).in_flight
-        except SteelyardError:
-            continue
-        for flight in flights:
-            found[flight.token + AGENT_SUFFIX] = root.name
-            found[flight.token + SCORER_SUFFIX] = root.name
+        found += [
+            one
+            for one in remains_of(root)
+            if one.state in (RemainsState.LEFT, RemainsState.UNKNOWN)
+        ]
     return found
 
 
-def _is_dead(root: Path) -> bool:
-    files = RunFiles(root)
+def _ended(root: Path) -> bool:
     try:
-        with files.events.open("rb") as events:
-            events.seek(max(0, files.events.stat().st_size - _TAIL_BYTES))
-            if _LAST_WORD in events.read():
-                return False
-        return not is_alive(files.lock)
+        return has_last_word(root)
     except OSError:
-        return False
+        return True
 
 
-async def report_leftovers(
-    plan: RequestPlan, own_run_id: str, notice: Callable[[str | None, str], None]
-) -> None:
+async def report_leftovers(plan: RequestPlan, own_run_id: str, notice: Notice) -> None:
     """Tell an observer what dead runs of a request left behind; says nothing where nothing is."""
     environment, folder = plan.services.environment, plan.paths.namespace_dir
-    for said in (
-        await leftovers_said(folder, own_run_id, environment),
-        await unfinished_said(folder, own_run_id),
-    ):
-        if said is not None:
-            notice(plan.request.name, said)
+    for said in await leftovers_said(folder, own_run_id, environment):
+        notice(plan.request.name, said)
+    unfinished = await unfinished_said(folder, own_run_id)
+    if unfinished is not None:
+        notice(plan.request.name, unfinished)
 
 
 async def leftovers_said(
     namespace_dir: Path, own_run_id: str, environment: Environment
-) -> str | None:
-    """Say what dead runs of a request left behind; None where that is nothing, or unknown."""
+) -> list[str]:
+    """Say of each dead run of a request what it left, and what ends it."""
     try:
-        async with asyncio.timeout(_LIMIT_S):
-            sessions = await in_daemon(dead_sessions, namespace_dir, own_run_id)
-            if not sessions:
-                return None
-            left = await environment.find_leftovers(list(sessions))
+        async with asyncio.timeout(_LIMIT_S), Providers([environment]) as providers:
+            remains = await in_daemon(dead_remains, namespace_dir, own_run_id)
+            if not remains:
+                return []
+            found = await find_standing(remains, providers)
     except Exception:  # a provider may raise anything, and this only informs
         log.exception("leftovers of dead runs could not be looked for")
-        return None
-    return _said(left, sessions) if left else None
+        return []
+    for problem in found.problems:
+        log.warning("leftovers of dead runs: %s", problem)
+    return [_said(run, standing) for run, standing in _by_run(found.standing)]
+
+
+async def reap_leftovers(plan: RequestPlan, notice: Notice) -> None:
+    """End what dead runs of a request left, and say what was ended and what was not."""
+    name, folder = plan.request.name, plan.paths.namespace_dir
+    async with Providers([plan.services.environment]) as providers:
+        remains = await in_daemon(dead_remains, folder, None)
+        found = await find_standing([one for one in remains if one.may_end], providers)
+        for run, standing in _by_run(found.standing):
+            failed = await end_standing(standing, providers)
+            stays = {one.standing.remains.token for one in failed}
+            ended = [one for one in standing if one.remains.token not in stays]
+            if ended:
+                notice(name, f"ended what {run.name} left when it died: {_listed(ended)}")
+            for one in failed:
+                notice(name, f"warning: {run.name} left {one.standing.said}, not ended: {one.why}")
+        for problem in found.problems:
+            notice(name, f"warning: leftovers of dead runs: {problem}")
+
+
+def _by_run(standing: Sequence[Standing]) -> Iterator[tuple[Path, list[Standing]]]:
+    runs: dict[Path, list[Standing]] = {}
+    for one in standing:
+        runs.setdefault(one.remains.run, []).append(one)
+    yield from sorted(runs.items())
+
+
+def _said(run: Path, standing: Sequence[Standing]) -> str:
+    count = sum(len(one.items) for one in standing)
+    unknown = next((one.remains.why for one in standing if not one.remains.may_end), None)
+    if unknown is not None:
+        return (
+            f"{run.name} left {count} behind: {_listed(standing)}; {unknown}, so that nobody can "
+            "say from here that it is over: nothing of it is ended"
+        )
+    return (
+        f"{run.name} died and left {count} behind: {_listed(standing)}; "
+        f"`{close_command(run, standing)}` ends it, and so does --reap"
+    )
+
+
+def close_command(run: Path, standing: Sequence[Standing]) -> str:
+    """Give the command that ends exactly these things of a run."""
+    ids = [word for one in standing for word in ("--id", one.remains.token)]
+    return shlex.join(["steelyard", "env", "close", str(run), *ids])
+
+
+def _listed(standing: Sequence[Standing]) -> str:
+    items = [item for one in standing for item in one.items]
+    more = f"; and {len(items) - _SHOWN} more" if len(items) > _SHOWN else ""
+    return "; ".join(item.description for item in items[:_SHOWN]) + more
 
 
 async def unfinished_said(namespace_dir: Path, own_run_id: str) -> str | None:
@@ -111,7 +158,7 @@ async def unfinished_said(namespace_dir: Path, own_run_id: str) -> str | None:
 def _unfinished(namespace_dir: Path, own_run_id: str) -> str | None:
     others = [root for root in namespace_dir.iterdir() if root.name != own_run_id]
     last = max((root for root in others if root.is_dir()), default=None)
-    if last is None or not _is_dead(last):
+    if last is None or _ended(last) or not ownership_of(last).is_over:
         return None
     try:
         reader = RunReader(last)
@@ -133,13 +180,3 @@ def _cost(usage: Usage | None) -> str:
         return "cost unknown"
     known = "cost unknown" if usage.cost_usd is None else f"${usd(usage.cost_usd)}"
     return f"{usage.requests} model calls, {known} so far"
-
-
-def _said(items: Sequence[Leftover], sessions: Mapping[str, str]) -> str:
-    runs = sorted({sessions.get(item.token, "?") for item in items})
-    shown = "; ".join(item.description for item in items[:_SHOWN])
-    more = f"; and {len(items) - _SHOWN} more" if len(items) > _SHOWN else ""
-    return (
-        f"{' and '.join(runs)} died and left {len(items)} behind: {shown}{more}; nothing of it is "
-        "ended by itself"
-    )

@@ -16,6 +16,7 @@ from steelyard.config.redaction import Redactor
 from steelyard.config.resolve import Resolution
 from steelyard.engine.control import Controls
 from steelyard.engine.control_server import serving
+from steelyard.engine.dead_runs import reap_leftovers
 from steelyard.engine.driver import Driver
 from steelyard.engine.events import LaunchResult, Observer, Unobserved
 from steelyard.engine.executor import InProcessExecutor
@@ -99,6 +100,7 @@ async def launch(
     faults: Faults = NO_FAULTS,
     backoff: Backoff = ATTEMPT_BACKOFF,
     handle_signals: bool = False,
+    reap: bool = False,
 ) -> LaunchResult:
     """Run a prepared orchestration to its end.
 
@@ -109,6 +111,7 @@ async def launch(
         faults: what a test does to writes.
         backoff: how long a retry of an attempt waits.
         handle_signals: whether `SIGNALS` cancel it; for the main thread only.
+        reap: whether what dead runs of these requests left is ended before they start.
 
     Cancelled from outside (`task.cancel()`, `asyncio.wait_for`), it stops as it does on a signal:
     what runs is ended and cleaned up within its grace, records are flushed, summaries written.
@@ -119,6 +122,10 @@ async def launch(
         CancelledError: it was cancelled from outside; all runs have ended.
     """
     plan, maker = prepared.plan, prepared.maker
+    observer = observer or Unobserved()
+    if reap:
+        for request in plan.requests:
+            await reap_leftovers(request, observer.notice)
     executor = InProcessExecutor(maker)
     for request in plan.requests:
         storage = Storage(prepared.redactor.contains_secret, faults)
@@ -132,7 +139,7 @@ async def launch(
         plan,
         executor,
         clock=prepared.clock,
-        observer=observer or Unobserved(),
+        observer=observer,
         redactor=prepared.redactor,
         controls=controls,
         faults=faults,
