@@ -165,7 +165,7 @@ DAMAGE: dict[str, Callable[[Path, str], None]] = {
 def _as_link(path: Path) -> None:
     other = path.with_name("other")
     path.rename(other)
-    path.symlink_to(other)
+    path.symlink_to(other.name)
 
 
 def _as_fifo(path: Path) -> None:

@@ -253,17 +253,20 @@ def test_a_record_of_a_future_version_is_executed_with_a_warning(tmp_path: Path)
     assert "attempt/2" in str(decision.warning)
 
 
+ANSWER = "tasks/plain/attempt-1/answer.txt"
+
+
 def test_an_answer_file_is_carried_over_and_missed_when_gone(tmp_path: Path) -> None:
-    folder = write_run(tmp_path, [a_record(answer=None, answer_file="tasks/plain/answer.txt")])
+    folder = write_run(tmp_path, [a_record(answer=None, answer_file=ANSWER)])
     source = ReuseSource(folder.root)
     decision = source.decide("plain", 1, generation("plain"), EVALUATION)
     assert "missing" in str(decision.warning)
-    write_beside(folder.root, "tasks/plain/answer.txt", b"long")
+    write_beside(folder.root, ANSWER, b"long")
     decision = source.decide("plain", 1, generation("plain"), EVALUATION)
     assert decision.record is not None
     new = a_run(tmp_path)
     source.carry_files(decision.record, new.root)
-    assert (new.root / "tasks/plain/answer.txt").read_bytes() == b"long"
+    assert (new.root / ANSWER).read_bytes() == b"long"
 
 
 def test_an_answer_file_outside_of_the_source_is_refused(tmp_path: Path) -> None:
@@ -297,10 +300,10 @@ def test_a_folder_that_is_no_run_cannot_be_opened(tmp_path: Path) -> None:
 
 
 def test_a_file_that_cannot_be_looked_at_is_named_and_the_attempt_runs(tmp_path: Path) -> None:
-    source = source_of(tmp_path, a_record(answer=None, answer_file="attempts/loop/answer.txt"))
-    folder = source.root / "attempts"
-    folder.mkdir()
-    (folder / "loop").symlink_to("loop")
+    source = source_of(tmp_path, a_record(answer=None, answer_file=ANSWER))
+    folder = source.root / "tasks" / "plain"
+    folder.mkdir(parents=True)
+    (folder / "attempt-1").symlink_to("attempt-1")
     assert decide(source) == ("execute", "a file of it is gone")
     decision = source.decide("plain", 1, generation("plain"), EVALUATION)
-    assert "attempts/loop" in (decision.warning or "")
+    assert "attempt-1" in (decision.warning or "")

@@ -203,7 +203,8 @@ def _with_files(record: AttemptRecord, found: Checkpoint, keeper: Keeper) -> Att
     return replace(
         record,
         answer=None if answer_file else found.answer,
-        answer_file=answer_file,
+        answer_file=None if answer_file is None else answer_file.path,
+        answer_sha256=None if answer_file is None else answer_file.sha256,
         trajectory=keeper.trajectory(place, found.token, as_result),
     )
 

@@ -46,6 +46,15 @@ class Lasted:
     """UTC, ISO 8601 with `Z`."""
 
 
+@dataclass(frozen=True, slots=True)
+class KeptAnswer:
+    """An answer that lies in a file, because it is too large for a record."""
+
+    path: str
+    """Relative to the run directory."""
+    sha256: str
+
+
 def execution_record(
     task: Task,
     start: Start,
@@ -53,7 +62,7 @@ def execution_record(
     lasted: Lasted,
     identities: tuple[str, str],
     *,
-    answer_file: str | None = None,
+    answer_file: KeptAnswer | None = None,
     trajectory: Mapping[str, Any] | None = None,
 ) -> AttemptRecord:
     """Make the record of one execution, as if it were its attempt's only one.
@@ -74,7 +83,8 @@ def execution_record(
         outcome=result.outcome,
         metrics=result.metrics,
         answer=None if answer_file else result.answer,
-        answer_file=answer_file,
+        answer_file=None if answer_file is None else answer_file.path,
+        answer_sha256=None if answer_file is None else answer_file.sha256,
         issues=result.issues,
         executions=start.execution,
         usage=result.usage,
@@ -171,6 +181,7 @@ def _scored_again(work: AttemptRecord, score: AttemptRecord) -> AttemptRecord:
         score,
         answer=work.answer,
         answer_file=work.answer_file,
+        answer_sha256=work.answer_sha256,
         timing=replace(
             score.timing,
             setup_s=work.timing.setup_s,

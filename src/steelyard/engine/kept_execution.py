@@ -6,11 +6,13 @@ The last execution's lie in its attempt's folder, those of the ones before it in
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
 from steelyard.components.issues import Issue
+from steelyard.engine.execution_record import KeptAnswer
 from steelyard.engine.request_plan import RequestPlan
 from steelyard.engine.retries import Scope
 from steelyard.engine.spec import ExecutionResult
@@ -63,14 +65,15 @@ class Keeper:
             self._root, folder, document, redact=self._redact, faults=self._faults
         )
 
-    def large_answer(self, folder: str, answer: str | None) -> str | None:
-        """Write an answer, return its path; None where the record holds it."""
+    def large_answer(self, folder: str, answer: str | None) -> KeptAnswer | None:
+        """Write an answer, say where it lies; None where the record holds it."""
         if answer is None or len(answer) <= LARGE_ANSWER_CHARS:
             return None
         data = answer.encode("utf-8", "replace")
         if self._redact is not None:
             data = self._redact(data)
-        return write_beside(self._root, f"{folder}/answer.txt", data, self._faults)
+        path = write_beside(self._root, f"{folder}/answer.txt", data, self._faults)
+        return KeptAnswer(path, hashlib.sha256(data).hexdigest())
 
     def execution(
         self, record: AttemptRecord, token: str, scope: Scope, cause: Issue, wait_s: float

@@ -18,6 +18,7 @@ from steelyard.engine.admission import Start
 from steelyard.engine.carry_over import CarryOver, WorkLost, saved_work
 from steelyard.engine.events import AttemptObserver, Observer, Progress
 from steelyard.engine.execution_record import (
+    KeptAnswer,
     Lasted,
     Unfinished,
     execution_record,
@@ -333,7 +334,7 @@ class RunState:
         flight: Flight,
         result: ExecutionResult,
         *,
-        answer_file: str | None = None,
+        answer_file: KeptAnswer | None = None,
         trajectory: dict[str, Any] | None = None,
     ) -> AttemptRecord:
         assert self.tasks is not None  # noqa: S101 — attempts start after loading

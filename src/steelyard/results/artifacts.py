@@ -21,6 +21,8 @@ from typing import Any, Final
 from steelyard.results.files import NO_FAULTS, Faults, StorageFailed, WritePoint, make_folders
 
 _CHUNK_BYTES: Final = 1024 * 1024
+MAX_DIGESTED_BYTES: Final = 8 * 1024 * 1024 * 1024
+"""Above this, holes counted, what scoring takes is not kept for a later score."""
 _MAX_DEPTH: Final = 110
 _FICLONE: Final = 0x40049409
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -56,13 +58,20 @@ def collecting(folder: Path, point: WritePoint, faults: Faults = NO_FAULTS) -> I
     faults.after(point)
 
 
-def digest_tree(path: Path, has_secret: HasSecret | None = None) -> TreeDigest:
+def digest_tree(
+    path: Path, has_secret: HasSecret | None = None, *, most_bytes: int = MAX_DIGESTED_BYTES
+) -> TreeDigest:
     """Digest a file or folder. Blocking.
+
+    Args:
+        path: the file or folder.
+        has_secret: looks at every piece of content.
+        most_bytes: what has more is damaged, found out before it is read.
 
     Raises:
         TreeDamaged: it is missing, cannot be read, or holds something that is no file.
     """
-    return _Walk(path, None, has_secret).run()
+    return _Walk(path, None, has_secret, most_bytes).run()
 
 
 def copy_tree_verified(source: Path, target: Path, wanted: TreeDigest) -> None:
@@ -76,7 +85,7 @@ def copy_tree_verified(source: Path, target: Path, wanted: TreeDigest) -> None:
     """
     copied: TreeDigest | None = None
     try:
-        copied = _Walk(source, target, None).run()
+        copied = _Walk(source, target, None, wanted.bytes).run()
         if (copied.sha256, copied.files) != (wanted.sha256, wanted.files):
             raise TreeDamaged(f"{source}: its content is not what was kept")
     except TreeDamaged:
@@ -150,7 +159,10 @@ def list_artifacts(
 class _Walk:
     """Reads a tree once: digests it, perhaps looks for secrets, perhaps copies it."""
 
-    def __init__(self, source: Path, target: Path | None, has_secret: HasSecret | None) -> None:
+    def __init__(
+        self, source: Path, target: Path | None, has_secret: HasSecret | None, most_bytes: int
+    ) -> None:
+        self._most_bytes = most_bytes
         self._source = source
         self._target = target
         self._has_secret = has_secret
@@ -165,8 +177,8 @@ class _Walk:
             if stat.S_ISREG(status.st_mode):
                 self._files = 1
                 with self._opened(None, os.fspath(self._source)) as fd:
-                    digest, size = self._read(fd, self._target)
-                return TreeDigest(digest, 1, size, self._is_flagged)
+                    digest = self._read(fd, self._target)
+                return TreeDigest(digest, 1, self._bytes, self._is_flagged)
             fd = os.open(self._source, _FOLDER)
         except OSError as error:
             raise TreeDamaged(f"{self._source}: {error.strerror or error}") from error
@@ -190,6 +202,8 @@ class _Walk:
             mode = stat.S_IMODE(entry.stat(follow_symlinks=False).st_mode) & 0o777
             if entry.is_symlink():
                 link = os.readlink(entry.name, dir_fd=folder)
+                if not _stays_inside(depth, link):
+                    raise TreeDamaged(f"{self._source}{name}: a link that leads out")
                 self._note("link", 0, name, os.fsencode(link).hex())
                 if there is not None:
                     self._put(partial(there.symlink_to, link), there)
@@ -205,9 +219,8 @@ class _Walk:
                     self._put(partial(there.chmod, mode | 0o700), there)
             elif entry.is_file(follow_symlinks=False):
                 with self._opened(folder, entry.name) as fd:
-                    digest, size = self._read(fd, there)
+                    digest = self._read(fd, there)
                 self._files += 1
-                self._bytes += size
                 self._note("file", mode, name, digest)
             else:
                 raise TreeDamaged(f"{self._source}{name}: neither a file nor a folder")
@@ -227,15 +240,17 @@ class _Walk:
         finally:
             os.close(fd)
 
-    def _read(self, fd: int, target: Path | None) -> tuple[str, int]:
-        """Read a file in pieces: its digest and size; written to `target` where given."""
-        digest, size, tail = hashlib.sha256(), 0, b""
+    def _read(self, fd: int, target: Path | None) -> str:
+        """Read a file in pieces: its digest; written to `target` where given."""
+        digest, tail = hashlib.sha256(), b""
+        self._require_bytes(os.fstat(fd).st_size)  # holes take time, too
         out = None if target is None else self._created(target)
         try:
             is_shared = out is not None and _cloned(fd, out)
             while chunk := os.read(fd, _CHUNK_BYTES):
                 digest.update(chunk)
-                size += len(chunk)
+                self._require_bytes(len(chunk))  # it may grow while it is read
+                self._bytes += len(chunk)
                 if out is not None and not is_shared:
                     self._written(out, chunk, target)
                 if self._has_secret is not None and not self._is_flagged:
@@ -246,7 +261,11 @@ class _Walk:
         finally:
             if out is not None:
                 os.close(out)
-        return digest.hexdigest(), size
+        return digest.hexdigest()
+
+    def _require_bytes(self, more: int) -> None:
+        if self._bytes + more > self._most_bytes:
+            raise TreeDamaged(f"{self._source}: it has more than {self._most_bytes} bytes")
 
     def _created(self, target: Path) -> int:
         try:
@@ -277,6 +296,18 @@ class _Walk:
 
 _TAIL_BYTES: Final = 16 * 1024
 """Secrets are looked for across the borders of pieces, up to this length."""
+
+
+def _stays_inside(depth: int, link: str) -> bool:
+    """True where a link in a folder `depth` below the tree's top leads nowhere above that."""
+    if link.startswith("/"):
+        return False
+    for part in link.split("/"):
+        if part not in ("", "."):
+            depth += -1 if part == ".." else 1
+        if depth < 0:
+            return False
+    return True
 
 
 def _cloned(source: int, target: int) -> bool:

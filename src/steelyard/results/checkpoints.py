@@ -33,9 +33,22 @@ from steelyard.results.files import (
     make_folders,
     replace_atomically,
 )
+from steelyard.results.json_values import (
+    artifact,
+    count,
+    items,
+    mapping,
+    optional_mapping,
+    optional_text,
+    text,
+    truth,
+)
+from steelyard.results.kept_files import is_kept_of
 from steelyard.results.layout import attempt_folder
 from steelyard.results.lines import json_bytes
+from steelyard.results.plain_files import read_plain
 from steelyard.results.records import Timing
+from steelyard.results.records_io import timing_from_json
 
 CHECKPOINT_SCHEMA: Final = "checkpoint/1"
 NAME: Final = "checkpoint.json"
@@ -180,18 +193,14 @@ def read_checkpoint(
     relative = checkpoint_path(task_id, attempt)
     path = root / relative
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        data = read_plain(path, MAX_CHECKPOINT_BYTES, follow=False)
+        if not path.resolve().is_relative_to(root.resolve()):
+            raise CheckpointDamaged(f"{relative}: leads out of the run directory")
     except (FileNotFoundError, NotADirectoryError):
         return None
-    except OSError as error:
-        raise CheckpointDamaged(f"{relative}: {error.strerror or error}") from error
-    try:
-        with os.fdopen(fd, "rb") as file:
-            data = file.read(MAX_CHECKPOINT_BYTES + 1)
-    except OSError as error:
-        raise CheckpointDamaged(f"{relative}: {error.strerror or error}") from error
-    if not path.resolve().is_relative_to(root.resolve()):
-        raise CheckpointDamaged(f"{relative}: leads out of the run directory")
+    except (OSError, RuntimeError) as error:  # RuntimeError: links that lead in a circle
+        why = getattr(error, "strerror", None) or str(error)
+        raise CheckpointDamaged(f"{relative}: {why}") from error
     if sha256 is not None and hashlib.sha256(data).hexdigest() != sha256:
         raise CheckpointDamaged(f"{relative}: it is not the one that its record names")
     try:
@@ -227,7 +236,7 @@ def checkpoint_from_bytes(data: bytes) -> Checkpoint:
         return _from_json(document)
     except orjson.JSONDecodeError as error:
         raise CheckpointDamaged(f"it is not whole: {error}") from error
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise CheckpointDamaged(f"it is malformed: {error}") from error
 
 
@@ -237,37 +246,56 @@ def _digest(body: Mapping[str, Any]) -> str:
 
 def _from_json(data: Mapping[str, Any]) -> Checkpoint:
     return Checkpoint(
-        task_id=data["task_id"],
-        attempt=data["attempt"],
-        execution=data["execution"],
-        token=data["token"],
-        generation=data["generation"],
-        mode=data["mode"],
-        answer=data["answer"],
-        steps=tuple(map(Step.from_json, data["steps"])),
-        issues=tuple(map(Issue.from_json, data["issues"])),
+        task_id=text(data["task_id"]),
+        attempt=count(data["attempt"], 1),
+        execution=count(data["execution"]),
+        token=text(data["token"]),
+        generation=optional_text(data["generation"]),
+        mode=text(data["mode"]),
+        answer=optional_text(data["answer"]),
+        steps=tuple(map(_step, items(data["steps"]))),
+        issues=tuple(map(Issue.from_json, items(data["issues"]))),
         usage=Usage.from_json(data["usage"]),
-        timing=Timing(**data["timing"]),
+        timing=timing_from_json(data["timing"]),
         trust=None if data["trust"] is None else Trust(data["trust"]),
-        environment=data["environment"],
-        artifacts=tuple(data["artifacts"]),
-        inputs=tuple(
-            ScoringInput(
-                one["path"],
-                one["kept"],
-                TreeDigest(one["sha256"], one["files"], one["bytes"], one.get("flagged", False)),
-            )
-            for one in data["inputs"]
-        ),
-        flagged=data["flagged"],
+        environment=optional_mapping(data["environment"]),
+        artifacts=tuple(map(artifact, items(data["artifacts"]))),
+        inputs=tuple(map(_input, items(data["inputs"]))),
+        flagged=truth(data["flagged"]),
     )
+
+
+def _input(data: Any) -> ScoringInput:
+    return ScoringInput(
+        text(data["path"]),
+        text(data["kept"]),
+        TreeDigest(
+            text(data["sha256"]),
+            count(data["files"]),
+            count(data["bytes"]),
+            truth(data.get("flagged", False)),
+        ),
+    )
+
+
+def _step(data: Any) -> Step:
+    """Read a step whose every text is one: a scorer takes them as they are."""
+    found = Step.from_json(data)
+    for value in (found.source, found.message):
+        text(value)
+    for call in found.tool_calls:
+        text(call.id), text(call.name), text(call.arguments)
+    for result in found.results:
+        optional_text(result.call_id), text(result.content)
+    optional_text(found.reasoning), optional_text(found.model), mapping(found.extra)
+    return found
 
 
 def missing_input(root: Path, checkpoint: Checkpoint) -> str | None:
     """Say which input is not there; None where all are. Their content is not looked at."""
     for one in checkpoint.inputs:
         try:
-            if not os.path.lexists(_inside(root, one.kept)):
+            if not os.path.lexists(_kept(root, checkpoint, one)):
                 return f"{one.kept} is missing"
         except CheckpointDamaged as error:
             return str(error)
@@ -282,7 +310,7 @@ def verify_inputs(root: Path, checkpoint: Checkpoint) -> None:
     """
     for one in checkpoint.inputs:
         try:
-            found = digest_tree(_inside(root, one.kept))
+            found = digest_tree(_kept(root, checkpoint, one), most_bytes=one.digest.bytes)
         except TreeDamaged as error:
             raise CheckpointDamaged(str(error)) from error
         if (found.sha256, found.files) != (one.digest.sha256, one.digest.files):
@@ -304,7 +332,7 @@ def carry_checkpoint(
     done: list[Path] = []
     try:
         for one in checkpoint.inputs:
-            path, copied = _inside(source, one.kept), _inside(target, one.kept)
+            path, copied = _kept(source, checkpoint, one), _kept(target, checkpoint, one)
             remove_kept(copied)
             with collecting(copied.parent, WritePoint.INPUTS_COLLECTED, faults):
                 copy_tree_verified(path, copied, one.digest)
@@ -315,7 +343,7 @@ def carry_checkpoint(
         raise CheckpointDamaged(str(error)) from error
     relative = checkpoint_path(checkpoint.task_id, checkpoint.attempt)
     try:
-        data = (source / relative).read_bytes()
+        data = read_plain(source / relative, MAX_CHECKPOINT_BYTES, follow=False)
         if checkpoint_from_bytes(data) != checkpoint:
             raise CheckpointDamaged(f"{relative}: it has changed while it was taken")
     except OSError as error:
@@ -332,13 +360,18 @@ def drop_inputs(root: Path, checkpoint: Checkpoint, faults: Faults = NO_FAULTS) 
     """
     write_checkpoint(root, replace(checkpoint, inputs=(), mode=DROPPED), faults)
     for one in checkpoint.inputs:
-        remove_kept(_inside(root, one.kept))
+        remove_kept(_kept(root, checkpoint, one))
 
 
-def _inside(root: Path, relative: str) -> Path:
-    path = Path(relative)
-    if path.is_absolute() or ".." in path.parts or "\0" in relative:
-        raise CheckpointDamaged(f"{relative!r} leads out of the run directory")
-    if not (root / path.parent).resolve().is_relative_to(root.resolve()):
-        raise CheckpointDamaged(f"{relative!r} leads out of the run directory")
+def _kept(root: Path, checkpoint: Checkpoint, one: ScoringInput) -> Path:
+    """Give where an input lies: in its attempt's own folder, whatever a checkpoint says."""
+    path = Path(one.kept)
+    if not is_kept_of(one.kept, checkpoint.task_id, checkpoint.attempt):
+        raise CheckpointDamaged(f"{one.kept[:200]!r} leads out of its attempt's folder")
+    try:
+        is_inside = (root / path.parent).resolve().is_relative_to(root.resolve())
+    except (OSError, RuntimeError) as error:  # RuntimeError: links that lead in a circle
+        raise CheckpointDamaged(f"{one.kept[:200]!r} cannot be looked at: {error}") from error
+    if not is_inside:
+        raise CheckpointDamaged(f"{one.kept!r} leads out of the run directory")
     return root / path

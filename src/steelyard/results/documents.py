@@ -8,7 +8,9 @@ from typing import Any, Final
 import orjson
 
 from steelyard.config.errors import BadInput, Where
+from steelyard.results.json_values import version_number
 from steelyard.results.layout import RunFiles
+from steelyard.results.plain_files import MAX_DOCUMENT_BYTES, read_plain
 from steelyard.results.run_folder import RUN_SCHEMA
 
 _NEWEST: Final = int(RUN_SCHEMA.partition("/")[2])
@@ -42,19 +44,21 @@ def read_run_document(root: Path) -> dict[str, Any]:
     """
     path = RunFiles(root).document
     try:
-        document = orjson.loads(path.read_bytes())
+        document = orjson.loads(read_plain(path, MAX_DOCUMENT_BYTES))
     except (FileNotFoundError, NotADirectoryError) as error:
         raise RunUnreadable(root, "there is no run here: no `run.json`") from error
     except OSError as error:
         raise RunUnreadable(path, f"cannot be read: {error.strerror or error}") from error
-    except orjson.JSONDecodeError as error:
+    except ValueError as error:
         raise RunUnreadable(path, f"is not JSON: {error}") from error
     if not isinstance(document, dict):
         raise RunUnreadable(path, "is not a JSON object")
     name, _, version = str(document.get("schema")).partition("/")
-    if name != "run" or not version.isdecimal():
-        raise RunUnreadable(path, f"says schema {document.get('schema')!r}, not {RUN_SCHEMA!r}")
-    if int(version) > _NEWEST:
+    number = version_number(version)
+    if name != "run" or number is None:
+        said = repr(document.get("schema"))[:80]
+        raise RunUnreadable(path, f"says schema {said}, not {RUN_SCHEMA!r}")
+    if number > _NEWEST:
         raise FutureSchema(
             path, f"the schema run/{version} is newer than {RUN_SCHEMA}, the newest known"
         )

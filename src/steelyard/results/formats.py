@@ -15,7 +15,10 @@ from typing import Any, Final
 
 import orjson
 
+from steelyard.results.json_values import version_number
 from steelyard.results.layout import RunFiles
+from steelyard.results.lines import MAX_LINE_BYTES
+from steelyard.results.plain_files import MAX_DOCUMENT_BYTES, open_plain, read_plain
 
 Step = Callable[[dict[str, Any]], dict[str, Any]]
 """From a document of version N to one of N+1; pure."""
@@ -62,9 +65,9 @@ def standing_of(
 ) -> Standing:
     """Say how a schema, as `run/1`, stands to ours."""
     name, _, text = (schema or "").partition("/")
-    if name not in newest or not text.isdecimal():
+    version = version_number(text)
+    if name not in newest or version is None:
         return Standing.UNKNOWN
-    version = int(text)
     if version > newest[name]:
         return Standing.NEWER
     if version == newest[name]:
@@ -90,10 +93,13 @@ def formats_of(root: Path) -> list[FileFormat]:
 
 def _schema(path: Path) -> str | None:
     try:
-        with path.open("rb") as file:
-            data = file.readline().partition(b"\t")[0] if path.suffix == ".jsonl" else file.read()
+        if path.suffix == ".jsonl":
+            with open_plain(path) as file:
+                data = file.readline(MAX_LINE_BYTES).partition(b"\t")[0]
+        else:
+            data = read_plain(path, MAX_DOCUMENT_BYTES)
         document = orjson.loads(data)
-    except (OSError, orjson.JSONDecodeError):
+    except (OSError, ValueError):
         return None
     schema = document.get("schema") if isinstance(document, dict) else None
     return schema if isinstance(schema, str) else None

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from steelyard.components.issues import Outcome
 from steelyard.results.lines import Damage, LineFile, read_line
+from steelyard.results.plain_files import open_plain
 from steelyard.results.records import AttemptRecord
 from steelyard.results.records_io import MalformedRecord, record_from_json
 
@@ -84,7 +85,7 @@ class AttemptIndex:
         if entry is None:
             return None
         offset = entry // _CODES
-        with self.path.open("rb") as file:
+        with open_plain(self.path) as file:
             data = read_line(file, offset)
         if data is None:
             raise MalformedRecord(f"the line at byte {offset} changed while it was read")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import hashlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import orjson
 
 from steelyard.config.errors import Fault
 from steelyard.results.artifacts import (
+    MAX_DIGESTED_BYTES,
     TreeDamaged,
     TreeDigest,
     collecting,
@@ -18,17 +20,21 @@ from steelyard.results.artifacts import (
     remove_kept,
 )
 from steelyard.results.files import NO_FAULTS, Faults, WritePoint
+from steelyard.results.json_values import artifact
+from steelyard.results.kept_files import is_kept_of
+from steelyard.results.plain_files import MAX_DOCUMENT_BYTES, read_plain
+from steelyard.results.records import AttemptRecord
 
 
 class ArtifactChanged(Fault):
     """A kept file is missing, or not what its record says; names it."""
 
 
-def changed_artifact(root: Path, artifacts: Sequence[Mapping[str, Any]]) -> str | None:
+def changed_artifact(root: Path, record: AttemptRecord) -> str | None:
     """Say which artifact of a record is not what was kept; None where all are. Blocking."""
     try:
-        for path, wanted in _listed(root, artifacts):
-            if digest_tree(root / path).sha256 != wanted.sha256:
+        for path, wanted in _listed(root, record):
+            if digest_tree(root / path, most_bytes=wanted.bytes).sha256 != wanted.sha256:
                 return f"its artifact {path!r} has changed since it was kept"
     except (ArtifactChanged, TreeDamaged) as error:
         return str(error)
@@ -36,7 +42,7 @@ def changed_artifact(root: Path, artifacts: Sequence[Mapping[str, Any]]) -> str 
 
 
 def carry_artifacts(
-    root: Path, artifacts: Sequence[Mapping[str, Any]], target: Path, faults: Faults = NO_FAULTS
+    root: Path, record: AttemptRecord, target: Path, faults: Faults = NO_FAULTS
 ) -> None:
     """Copy a record's artifacts into another run, at the same paths. Blocking.
 
@@ -44,7 +50,7 @@ def carry_artifacts(
         ArtifactChanged: one is not what was kept.
         StorageFailed: the other run cannot be written.
     """
-    for path, wanted in _listed(root, artifacts):
+    for path, wanted in _listed(root, record):
         copied = target / path
         remove_kept(copied)
         try:
@@ -54,27 +60,30 @@ def carry_artifacts(
             raise ArtifactChanged(str(error)) from error
 
 
-def _listed(root: Path, artifacts: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, TreeDigest]]:
+def _listed(root: Path, record: AttemptRecord) -> Iterator[tuple[str, TreeDigest]]:
     """Give every file that the entries stand for: themselves, and what a list of them names."""
-    for one in artifacts:
-        path, digest = _entry(root, one)
+    for one in record.artifacts:
+        path, digest = _entry(root, record, one)
         yield path, digest
         if "lists" in one:
             try:
-                inner = orjson.loads((root / path).read_bytes())
-                entries = [_entry(root, entry) for entry in inner]
+                data = read_plain(root / path, MAX_DOCUMENT_BYTES, follow=False)
+                if hashlib.sha256(data).hexdigest() != digest.sha256:
+                    raise ArtifactChanged(f"its artifact {path!r} has changed since it was kept")
+                entries = [_entry(root, record, entry) for entry in orjson.loads(data)]
             except (OSError, ValueError, TypeError, AttributeError) as error:
                 raise ArtifactChanged(f"{path}: {error}") from error
             yield from entries
 
 
-def _entry(root: Path, one: Mapping[str, Any]) -> tuple[str, TreeDigest]:
-    path, digest = one.get("path"), one.get("sha256")
-    if not isinstance(path, str) or not isinstance(digest, str) or "\0" in path:
-        raise ArtifactChanged("an artifact has no path or no checksum")
-    parts = Path(path)
-    if parts.is_absolute() or ".." in parts.parts:
+def _entry(root: Path, record: AttemptRecord, one: Any) -> tuple[str, TreeDigest]:
+    try:
+        found = artifact(one)
+    except (TypeError, ValueError) as error:
+        raise ArtifactChanged(f"an artifact has no path or no checksum: {error}") from error
+    path = str(found["path"])
+    if not is_kept_of(path, record.task_id, record.attempt):
+        raise ArtifactChanged(f"its artifact {path[:200]!r} leads out of its attempt's folder")
+    if not (root / path).parent.resolve().is_relative_to(root.resolve()):
         raise ArtifactChanged(f"its artifact {path!r} leads out of the run directory")
-    if not (root / parts.parent).resolve().is_relative_to(root.resolve()):
-        raise ArtifactChanged(f"its artifact {path!r} leads out of the run directory")
-    return path, TreeDigest(digest, 1, 0)
+    return path, TreeDigest(str(found["sha256"]), 1, found.get("bytes", MAX_DIGESTED_BYTES))

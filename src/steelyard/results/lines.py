@@ -15,6 +15,9 @@ from zlib import crc32
 
 import orjson
 
+from steelyard.results.json_values import version_number
+from steelyard.results.plain_files import open_plain
+
 MAX_LINE_BYTES: Final = 64 * 1024 * 1024
 _CHUNK_BYTES: Final = 1 << 20
 _CLOSING_BYTES: Final = 9
@@ -93,6 +96,7 @@ class LineFile:
     """Iterates over (offset, object) of a file of lines, up to the last valid line.
 
     `damage` and `end` are set when the iteration has ended; a file that is not there is empty.
+    Iterating raises `OSError` where it is no regular file, or cannot be read.
     """
 
     def __init__(self, path: Path, *, known: dict[str, int] | None = None, start: int = 0) -> None:
@@ -110,7 +114,7 @@ class LineFile:
 
     def __iter__(self) -> Iterator[tuple[int, dict[str, Any]]]:
         try:
-            file = self.path.open("rb")
+            file = open_plain(self.path)
         except FileNotFoundError:
             return
         with file:
@@ -134,11 +138,12 @@ class LineFile:
         if schema is None:
             return None
         name, _, version = str(schema).partition("/")
-        newest = self._known.get(name)
+        newest, number = self._known.get(name), version_number(version)
         if newest is None and self._known:
-            return f"the schema {schema!r} is not one of this file"
-        if newest is not None and (not version.isdecimal() or int(version) > newest):
-            return f"the schema {schema!r} is newer than {name}/{newest}, the newest known"
+            return f"the schema {str(schema)[:80]!r} is not one of this file"
+        if newest is not None and (number is None or number > newest):
+            said = f"{str(schema)[:80]!r}"
+            return f"the schema {said} is newer than {name}/{newest}, the newest known"
         return None
 
 

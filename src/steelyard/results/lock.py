@@ -18,8 +18,10 @@ from typing import Final
 import orjson
 
 from steelyard.results.files import NO_FAULTS, Faults, open_lock_file, write_lock_file
+from steelyard.results.plain_files import read_plain
 
 LOCK_SCHEMA: Final = "lock/1"
+_MAX_IDENTITY_BYTES: Final = 64 * 1024
 
 NETWORK_FILE_SYSTEMS: Final[Mapping[int, str]] = MappingProxyType(
     {
@@ -91,7 +93,7 @@ class RunLock:
 def is_alive(path: Path) -> bool:
     """True where some process holds the lock; False where none does or there is no file."""
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except (FileNotFoundError, NotADirectoryError):
         return False
     try:
@@ -106,7 +108,7 @@ def is_alive(path: Path) -> bool:
 def read_owner(path: Path) -> OwnerIdentity | None:
     """Read who holds or last held a lock; None where the file does not say."""
     try:
-        data = orjson.loads(path.read_bytes())
+        data = orjson.loads(read_plain(path, _MAX_IDENTITY_BYTES))
         return OwnerIdentity(
             data["boot_id"],
             data["pid_namespace"],
@@ -114,7 +116,7 @@ def read_owner(path: Path) -> OwnerIdentity | None:
             data["start_ticks"],
             str(data["hostname"]),
         )
-    except (OSError, orjson.JSONDecodeError, KeyError, TypeError, ValueError):
+    except (OSError, KeyError, TypeError, ValueError, OverflowError):
         return None
 
 

@@ -25,6 +25,7 @@ from steelyard.results.documents import (
 )
 from steelyard.results.index import KNOWN_ATTEMPT_SCHEMAS, AttemptIndex, attempt_key
 from steelyard.results.journal import EventKind
+from steelyard.results.json_values import count, text
 from steelyard.results.layout import RunFiles
 from steelyard.results.lines import Damage, DamageKind, LineFile
 from steelyard.results.lock import OwnerIdentity, is_alive, read_owner
@@ -176,10 +177,14 @@ class RunReader:
 
         Raises:
             FutureSchema: a newer version wrote the file.
+            RunUnreadable: it cannot be read.
         """
         scan = LineFile(self.files.events, known=KNOWN_EVENT_SCHEMAS)
-        for _, event in scan:
-            yield event
+        try:
+            for _, event in scan:
+                yield event
+        except OSError as error:
+            raise _unreadable(self.files.events, error) from error
         self._note(self.files.events, scan.damage)
 
     def records(
@@ -195,7 +200,7 @@ class RunReader:
         Raises:
             FutureSchema: a newer version wrote the file.
         """
-        for data in self._index.raw_records():
+        for data in self._raw_records():
             try:
                 record = record_from_json(data)
             except MalformedRecord as error:
@@ -203,6 +208,12 @@ class RunReader:
                 continue
             if where is None or where(record):
                 yield record
+
+    def _raw_records(self) -> Iterator[dict[str, Any]]:
+        try:
+            yield from self._index.raw_records()
+        except OSError as error:
+            raise _unreadable(self.files.attempts, error) from error
 
     def page(
         self,
@@ -253,11 +264,14 @@ class RunReader:
         """
         scan = LineFile(self.files.attempts, known=KNOWN_ATTEMPT_SCHEMAS, start=position)
         found: list[AttemptRecord] = []
-        for _, data in scan:
-            try:
-                found.append(record_from_json(data))
-            except MalformedRecord as error:
-                self._warn(f"{data.get('task_id')!r}: {error}")
+        try:
+            for _, data in scan:
+                try:
+                    found.append(record_from_json(data))
+                except MalformedRecord as error:
+                    self._warn(f"{data.get('task_id')!r}: {error}")
+        except OSError as error:
+            raise _unreadable(self.files.attempts, error) from error
         return found, scan.end
 
     @cached_property
@@ -265,9 +279,7 @@ class RunReader:
         try:
             index = AttemptIndex(self.files.attempts)
         except OSError as error:
-            raise RunUnreadable(
-                self.files.attempts, f"cannot be read: {error.strerror or error}"
-            ) from error
+            raise _unreadable(self.files.attempts, error) from error
         self._note(self.files.attempts, index.damage)
         if index.malformed:
             self._warn(f"attempts.jsonl: {index.malformed} lines name no attempt")
@@ -283,33 +295,28 @@ class RunReader:
         planned = 0
         finished: Mapping[str, Any] | None = None
         started: dict[bytes, InFlight] = {}
-        try:
-            for event in self.events():
-                kind = event.get("kind")
-                if kind == EventKind.STARTED:
-                    flight = _flight(event)
-                    if flight is None:
-                        self._warn(f"events.jsonl: event {event.get('seq')} names no attempt")
-                        continue
-                    key = attempt_key(flight.task_id, flight.attempt)
+        for event in self.events():
+            kind = event.get("kind")
+            if kind == EventKind.STARTED:
+                flight = _flight(event)
+                if flight is None:
+                    self._warn(f"events.jsonl: event {event.get('seq')} names no attempt")
+                    continue
+                key = attempt_key(flight.task_id, flight.attempt)
+                if key not in index:
+                    before = started.get(key)
+                    spent = None if before is None else before.earlier_usage
+                    started[key] = replace(flight, earlier_usage=spent)
+            elif kind == EventKind.RETRY:
+                waiting = _waiting(event)
+                if waiting is not None:
+                    key = attempt_key(waiting.task_id, waiting.attempt)
                     if key not in index:
-                        before = started.get(key)
-                        spent = None if before is None else before.earlier_usage
-                        started[key] = replace(flight, earlier_usage=spent)
-                elif kind == EventKind.RETRY:
-                    waiting = _waiting(event)
-                    if waiting is not None:
-                        key = attempt_key(waiting.task_id, waiting.attempt)
-                        if key not in index:
-                            started[key] = waiting
-                elif kind == EventKind.PLANNED:
-                    planned = _planned(event)
-                elif kind == EventKind.FINISHED:
-                    finished = event
-        except OSError as error:
-            raise RunUnreadable(
-                self.files.events, f"cannot be read: {error.strerror or error}"
-            ) from error
+                        started[key] = waiting
+            elif kind == EventKind.PLANNED:
+                planned = _planned(event)
+            elif kind == EventKind.FINISHED:
+                finished = event
         return planned, finished, tuple(started.values())
 
     def _is_alive(self) -> bool:
@@ -333,8 +340,10 @@ class RunReader:
 
 
 def _planned(event: Mapping[str, Any]) -> int:
-    tasks, k = event.get("tasks"), event.get("k", 1)
-    return tasks * k if isinstance(tasks, int) and isinstance(k, int) else 0
+    try:
+        return count(count(event.get("tasks")) * count(event.get("k", 1)))
+    except (TypeError, ValueError):
+        return 0
 
 
 def _waiting(event: Mapping[str, Any]) -> InFlight | None:
@@ -344,7 +353,7 @@ def _waiting(event: Mapping[str, Any]) -> InFlight | None:
         return None
     try:
         usage = Usage.from_json(event["usage"])
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, TypeError, ValueError, OverflowError):
         usage = Usage(cost_usd=None)
     return replace(flight, earlier_usage=usage, is_waiting=True)
 
@@ -352,11 +361,15 @@ def _waiting(event: Mapping[str, Any]) -> InFlight | None:
 def _flight(event: Mapping[str, Any]) -> InFlight | None:
     try:
         return InFlight(
-            str(event["task_id"]),
-            int(event["attempt"]),
-            int(event["execution"]),
-            str(event["token"]),
+            text(event["task_id"]),
+            count(event["attempt"], 1),
+            count(event["execution"]),
+            text(event["token"]),
             str(event.get("at", "")),
         )
     except (KeyError, TypeError, ValueError):
         return None
+
+
+def _unreadable(path: Path, error: OSError) -> RunUnreadable:
+    return RunUnreadable(path, f"cannot be read: {error.strerror or error}")

@@ -69,6 +69,8 @@ class AttemptRecord:
     checkpoint: Mapping[str, Any] | None = None
     """`{path, sha256}` of what it can be scored from once more; None where its answer is enough, or
     nothing was kept."""
+    answer_sha256: str | None = None
+    """Of `answer_file`; None without one, and in records of before it was written."""
 
     @property
     def last_issues(self) -> tuple[Issue, ...]:

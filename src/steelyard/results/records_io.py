@@ -9,6 +9,17 @@ from typing import Any, Final
 
 from steelyard.components.issues import Issue, Outcome
 from steelyard.components.values import Trust, Usage
+from steelyard.results.json_values import (
+    artifact,
+    count,
+    items,
+    mapping,
+    metric,
+    optional_mapping,
+    optional_text,
+    seconds,
+    text,
+)
 from steelyard.results.records import ATTEMPT_SCHEMA, AttemptRecord, Timing
 
 INLINE_LIMIT_BYTES: Final = 64 * 1024
@@ -17,7 +28,7 @@ INLINE_LIMIT_BYTES: Final = 64 * 1024
 _TIMES: Final = ("queued_s", "setup_s", "agent_s", "waited_s", "collect_s", "evaluate_s")
 
 
-_LATER: Final = frozenset({"evaluation_mode", "checkpoint"})
+_LATER: Final = frozenset({"evaluation_mode", "checkpoint", "answer_sha256"})
 """Fields that records of earlier versions lack."""
 
 
@@ -71,6 +82,7 @@ def record_to_json(record: AttemptRecord) -> dict[str, Any]:
         "reused_from": None if record.reused_from is None else dict(record.reused_from),
         "evaluation_mode": record.evaluation_mode,
         "checkpoint": None if record.checkpoint is None else dict(record.checkpoint),
+        "answer_sha256": record.answer_sha256,
     }
 
 
@@ -89,81 +101,58 @@ def record_from_json(data: Mapping[str, Any]) -> AttemptRecord:
             fields[field] = read(data.get(field) if field in _LATER else data[field])
     except KeyError as error:
         raise MalformedRecord(f"the record has no field {error.args[0]!r} ({field})") from error
-    except (ValueError, TypeError, AttributeError) as error:
+    except (ValueError, TypeError, AttributeError, OverflowError) as error:
         raise MalformedRecord(f"the record's {field}: {error}") from error
     return AttemptRecord(**fields)
 
 
-def _metric(value: Any) -> float | bool:
-    if not isinstance(value, bool | int | float) or not math.isfinite(value):
-        raise ValueError(f"{value!r} is not a finite number")
-    return value
-
-
-def _count(value: Any, least: int) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or value < least:
-        raise ValueError(f"{value!r} is not a number from {least} on")
-    return value
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise TypeError(f"{value!r} is not text")
-    return value
-
-
-def _optional_text(value: Any) -> str | None:
-    return None if value is None else _text(value)
-
-
-def _mapping(value: Any) -> Mapping[str, Any]:
-    if not isinstance(value, dict):
-        raise TypeError(f"{value!r} is not an object")
-    return value
-
-
-def _optional_mapping(value: Any) -> Mapping[str, Any] | None:
-    return None if value is None else _mapping(value)
-
-
 def _metrics(value: Any) -> Mapping[str, float | bool]:
-    return {str(name): _metric(number) for name, number in value.items()}
+    return {str(name): metric(number) for name, number in mapping(value).items()}
+
+
+def _trajectory(value: Any) -> Mapping[str, Any] | None:
+    found = optional_mapping(value)
+    if found is not None:
+        optional_text(found.get("path"))
+        optional_text(found.get("sha256"))
+    return found
 
 
 def timing_from_json(value: Any) -> Timing:
     """Read the record's `timing`; raise `ValueError`, `KeyError` or `TypeError` on another."""
     return Timing(
-        **{name: float(value[name]) for name in _TIMES},
-        backoff_s=float(value.get("backoff_s", 0.0)),  # records of before retries have none
-        started_at=_optional_text(value["started_at"]),
-        finished_at=_optional_text(value["finished_at"]),
+        **{name: seconds(value[name]) for name in _TIMES},
+        backoff_s=seconds(value.get("backoff_s", 0.0)),  # records of before retries have none
+        started_at=optional_text(value["started_at"]),
+        finished_at=optional_text(value["finished_at"]),
     )
 
 
 _READERS: Final[Mapping[str, Callable[[Any], Any]]] = MappingProxyType(
     {
-        "task_id": _text,
-        "attempt": lambda value: _count(value, 1),
+        "task_id": text,
+        "attempt": lambda value: count(value, 1),
         "outcome": Outcome,
         "metrics": _metrics,
-        "answer": _optional_text,
-        "answer_file": _optional_text,
-        "issues": lambda value: tuple(map(Issue.from_json, value)),
-        "executions": lambda value: _count(value, 0),
+        "answer": optional_text,
+        "answer_file": optional_text,
+        "issues": lambda value: tuple(map(Issue.from_json, items(value))),
+        "executions": count,
         "usage": Usage.from_json,
         "timing": timing_from_json,
         "trust": lambda value: None if value is None else Trust(value),
-        "environment": _optional_mapping,
-        "trajectory": _optional_mapping,
-        "artifacts": lambda value: tuple(map(_mapping, value)),
-        "details": _mapping,
-        "generation": _optional_text,
-        "evaluation": _optional_text,
-        "category": _optional_text,
-        "cluster": _optional_text,
-        "reused_from": _optional_mapping,
-        "evaluation_mode": _optional_text,
-        "checkpoint": _optional_mapping,
+        "environment": optional_mapping,
+        "trajectory": _trajectory,
+        "artifacts": lambda value: tuple(map(artifact, items(value))),
+        "details": mapping,
+        "generation": optional_text,
+        "evaluation": optional_text,
+        "category": optional_text,
+        "cluster": optional_text,
+        "reused_from": optional_mapping,
+        "evaluation_mode": optional_text,
+        "checkpoint": optional_mapping,
+        "answer_sha256": optional_text,
     }
 )
 """How each field is read; a test compares them with those of `AttemptRecord`."""

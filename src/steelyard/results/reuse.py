@@ -14,6 +14,7 @@ from typing import Any, Final, Protocol
 
 from steelyard.components.issue_patterns import IssuePatterns
 from steelyard.components.issues import IssueCode, Outcome, Phase, Severity
+from steelyard.config.errors import Fault
 from steelyard.config.schema.request import Request
 from steelyard.results.checkpoints import (
     DROPPED,
@@ -28,7 +29,9 @@ from steelyard.results.documents import RunUnreadable, part, read_run_document
 from steelyard.results.files import NO_FAULTS, Faults, write_beside
 from steelyard.results.index import AttemptIndex
 from steelyard.results.kept_artifacts import carry_artifacts, changed_artifact
+from steelyard.results.kept_files import is_kept_of
 from steelyard.results.layout import RunFiles
+from steelyard.results.plain_files import MAX_KEPT_FILE_BYTES, read_plain, sha256_of
 from steelyard.results.records import AttemptRecord
 from steelyard.results.records_io import MalformedRecord
 from steelyard.results.reuse_choice import PlanShape as PlanShape
@@ -119,6 +122,10 @@ def fired_limits(request: Request | Mapping[str, Any]) -> dict[str, Any]:
         "attempt_usd": budget.get("attempt_usd"),
         "attempt_tokens": budget.get("attempt_tokens"),
     }
+
+
+class KeptFileChanged(Fault):
+    """A file beside a record is not what was written; names it."""
 
 
 class ReuseSource:
@@ -288,10 +295,12 @@ class ReuseSource:
 
         Raises:
             OSError: the file cannot be read.
+            KeptFileChanged: it is not what was written.
         """
         if record.answer_file is None:
             return record.answer
-        return (self.root / record.answer_file).read_bytes().decode("utf-8", "replace")
+        data = self._file_of(record.answer_file, record.answer_sha256)
+        return data.decode("utf-8", "replace")
 
     def carry_files(
         self, record: AttemptRecord, target: Path, *, faults: Faults = NO_FAULTS
@@ -305,12 +314,13 @@ class ReuseSource:
         Raises:
             OSError: a file cannot be read.
             ArtifactChanged: an artifact is not what was kept.
+            KeptFileChanged: an answer or a trajectory is not.
             StorageFailed: one cannot be written.
         """
-        for relative in _files_of(record):
-            write_beside(target, relative, (self.root / relative).read_bytes(), faults)
+        for relative, digest in _files_of(record):
+            write_beside(target, relative, self._file_of(relative, digest), faults)
         if record.artifacts:
-            carry_artifacts(self.root, record.artifacts, target, faults)
+            carry_artifacts(self.root, record, target, faults)
         if record.checkpoint is None:
             return record
         try:
@@ -322,6 +332,12 @@ class ReuseSource:
         except CheckpointDamaged:
             pass
         return replace(record, checkpoint=None)
+
+    def _file_of(self, relative: str, digest: str | None) -> bytes:
+        data = read_plain(self.root / relative, MAX_KEPT_FILE_BYTES)
+        if digest is not None and hashlib.sha256(data).hexdigest() != digest:
+            raise KeptFileChanged(f"its file {relative!r} has changed since it was written")
+        return data
 
     def _missing(self, task_id: str, attempt: int) -> Decision:
         damage = self._index.damage
@@ -338,22 +354,21 @@ class ReuseSource:
     def _broken_file(self, saved: AttemptRecord) -> str | None:
         try:
             return self._changed_file(saved)
-        except (OSError, RuntimeError) as error:  # RuntimeError: links that lead in a circle
+        except (OSError, RuntimeError, ValueError) as error:  # RuntimeError: links in a circle
             return f"a file of it cannot be read: {error}"
 
     def _changed_file(self, saved: AttemptRecord) -> str | None:
-        for relative in _files_of(saved):
+        for relative, digest in _files_of(saved):
             path = self.root / relative
+            if not is_kept_of(relative, saved.task_id, saved.attempt):
+                return f"its file {relative[:200]!r} leads out of its attempt's folder"
             if not path.resolve().is_relative_to(self.root.resolve()):
                 return f"its file {relative!r} leads out of the run directory"
             if not path.is_file():
                 return f"its file {relative!r} is missing"
-        trajectory = saved.trajectory or {}
-        if trajectory.get("path") and trajectory.get("sha256"):
-            data = (self.root / str(trajectory["path"])).read_bytes()
-            if hashlib.sha256(data).hexdigest() != trajectory["sha256"]:
-                return f"its file {trajectory['path']!r} has changed since it was written"
-        return changed_artifact(self.root, saved.artifacts) if saved.artifacts else None
+            if digest is not None and sha256_of(path, MAX_KEPT_FILE_BYTES) != digest:
+                return f"its file {relative!r} has changed since it was written"
+        return changed_artifact(self.root, saved) if saved.artifacts else None
 
     def _taken(self, saved: AttemptRecord) -> AttemptRecord:
         origin = saved.reused_from or {}
@@ -396,9 +411,14 @@ def _pending_record(found: Checkpoint) -> AttemptRecord:
     )
 
 
-def _files_of(record: AttemptRecord) -> list[str]:
-    trajectory = (record.trajectory or {}).get("path")
-    return [str(path) for path in (record.answer_file, trajectory) if path is not None]
+def _files_of(record: AttemptRecord) -> list[tuple[str, str | None]]:
+    """Give (path, digest where the record has one) of its answer's and its trajectory's files."""
+    trajectory = record.trajectory or {}
+    found = (
+        (record.answer_file, record.answer_sha256),
+        (trajectory.get("path"), trajectory.get("sha256")),
+    )
+    return [(path, digest) for path, digest in found if path is not None]
 
 
 def _execute(reason: str, warning: str | None = None) -> Decision:

@@ -101,7 +101,10 @@ def _age_key(root: Path) -> tuple[str, int, str]:
         created = str(read_run_document(root).get("created_at", ""))
     except BadInput:
         # The folder's own time, so that a broken run is named among those passed over.
-        created = utc_text(datetime.fromtimestamp(root.stat().st_mtime, UTC))
+        try:
+            created = utc_text(datetime.fromtimestamp(root.stat().st_mtime, UTC))
+        except (OSError, ValueError, OverflowError):  # it went meanwhile
+            created = ""
     base, _, number = root.name.partition("-")
     return created, int(number) if number.isdecimal() else 1, base
 

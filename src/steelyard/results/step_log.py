@@ -93,7 +93,7 @@ def steps_so_far(root: Path, task_id: str, attempt: int) -> Iterator[Step]:
     for _, data in LineFile(_path(root, task_id, attempt), known=KNOWN_STEP_SCHEMAS):
         try:
             yield Step.from_json(data)
-        except (KeyError, TypeError, ValueError):
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
             continue
 
 
@@ -103,10 +103,10 @@ def usage_so_far(root: Path, task_id: str, attempt: int) -> Usage | None:
     Its cost is None where a call's is not known. A call that was under way when the run died is
     in no step, so this is the least that was spent.
     """
-    if not _path(root, task_id, attempt).is_file():
-        return None
     total = NO_USAGE
     try:
+        if not _path(root, task_id, attempt).is_file():
+            return None
         for step in steps_so_far(root, task_id, attempt):
             if step.usage is not None:
                 total = total + step.usage

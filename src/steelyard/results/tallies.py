@@ -206,7 +206,8 @@ def _whole(value: object) -> int:
 def metric_specs(benchmark_info: Mapping[str, Any]) -> tuple[MetricSpec, ...]:
     """Read the metrics of `run.json`'s `benchmark_info`; what is malformed is left out."""
     found: list[MetricSpec] = []
-    listed: Iterable[Any] = benchmark_info.get("metrics") or ()
+    given = benchmark_info.get("metrics")
+    listed: Iterable[Any] = given if isinstance(given, list | tuple) else ()
     for data in listed:
         try:
             bounds = data["bounds"]
