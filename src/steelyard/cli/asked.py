@@ -1,4 +1,4 @@
-"""What `run` and `launch` are asked for beyond running: gates, reports, a calibration."""
+"""What `run` and `launch` are asked for beside running: gates, reports, calibration, leftovers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 FIELDS: Final = (
     "fail_under", "confident", "require_official", "junit_file", "markdown_file", "calibrate",
-    "calibrated_score",
+    "calibrated_score", "reap",
 )  # fmt: skip
 
 
@@ -35,6 +35,7 @@ class Asked:
     markdown_file: Path | None = None
     calibrate: bool = False
     calibrated_score: bool = False
+    reap: bool = False
     calibrations: tuple[Calibration, ...] = ()
     """What `--calibrate` added to the requests."""
 
@@ -114,6 +115,8 @@ def asked_options(command: Callable[..., Any]) -> Callable[..., Any]:
                      help="Run oracle and nop on the same tasks, and name the doubtful ones."),
         click.option("--calibrated-score", is_flag=True,
                      help="Leave what --calibrate finds doubtful out of the scores."),
+        click.option("--reap", is_flag=True,
+                     help="First end what dead runs of these requests left running or lying."),
         click.option("--junit", "junit_file", metavar="FILE", type=file,
                      help="Write JUnit XML: a test for each task."),
         click.option("--markdown", "markdown_file", metavar="FILE", type=file,

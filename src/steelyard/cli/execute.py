@@ -57,7 +57,13 @@ def execute(resolution: Resolution, *, as_json: bool, asked: Asked = NOTHING) ->
     try:
         with _own_loggers(), listening(news.handler):
             result = asyncio.run(
-                launch(prepared, observer=news, controls=controls, handle_signals=True)
+                launch(
+                    prepared,
+                    observer=news,
+                    controls=controls,
+                    handle_signals=True,
+                    reap=asked.reap,
+                )
             )
             ending = concluded(result, asked, gates)
             if mode == "none":

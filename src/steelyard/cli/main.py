@@ -29,6 +29,9 @@ COMMANDS: Final[Mapping[str, CommandRow]] = MappingProxyType(
         "ctl": CommandRow(
             "steelyard.cli.ctl:ctl", "Look at a running launch, pause it, drain it, set limits."
         ),
+        "env": CommandRow(
+            "steelyard.cli.env:env", "List, enter and end what runs kept or left behind."
+        ),
         "list": CommandRow("steelyard.cli.list:list_components", "List known components."),
         "config": CommandRow("steelyard.cli.config:config", "Show, explain or check settings."),
         "summary": CommandRow(

@@ -76,6 +76,7 @@ _GROUP_OF_OPTION: Final[Mapping[str, str]] = {
     "require_official": GATES,
     "calibrate": GATES,
     "calibrated_score": GATES,
+    "reap": SCHEDULING,
 }
 """Of options that set no single setting; others are of the output."""
 

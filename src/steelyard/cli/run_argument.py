@@ -57,7 +57,7 @@ def meant(path: Path) -> Sequence[Path]:
         return [path]
     if path.is_dir():
         return list(runs_below(path)) or [path]
-    results = _results_dir()
+    results = results_dir()
     runs = list(runs_below(results))
     text = str(path)
     if text == LATEST and runs:
@@ -89,7 +89,8 @@ def chosen(path: Path, key: Callable[[Path], tuple[bool, int]]) -> Path:
     return max(meant(path), key=key)
 
 
-def _results_dir() -> Path:
+def results_dir() -> Path:
+    """Give the results folder that the settings name."""
     from steelyard.config.errors import BadInput
     from steelyard.config.resolve import resolve_config
 

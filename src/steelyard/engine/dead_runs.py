@@ -122,7 +122,8 @@ def _said(run: Path, standing: Sequence[Standing]) -> str:
     if unknown is not None:
         return (
             f"{run.name} left {count} behind: {_listed(standing)}; {unknown}, so that nobody can "
-            "say from here that it is over: nothing of it is ended"
+            "say from here that it is over: nothing of it is ended; where you know it, remove that "
+            "by hand"
         )
     return (
         f"{run.name} died and left {count} behind: {_listed(standing)}; "
@@ -133,7 +134,7 @@ def _said(run: Path, standing: Sequence[Standing]) -> str:
 def close_command(run: Path, standing: Sequence[Standing]) -> str:
     """Give the command that ends exactly these things of a run."""
     ids = [word for one in standing for word in ("--id", one.remains.token)]
-    return shlex.join(["steelyard", "env", "close", str(run), *ids])
+    return shlex.join(["steelyard", "env", "close", str(run.absolute()), *ids])
 
 
 def _listed(standing: Sequence[Standing]) -> str:

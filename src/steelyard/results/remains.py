@@ -80,8 +80,11 @@ class Ownership:
 
 
 def enter_command(run: Path, token: str) -> tuple[str, ...]:
-    """Give the command that enters a kept session whose provider has none of its own."""
-    return ("steelyard", "env", "enter", "--in", str(run), token)
+    """Give the command that enters a kept session whose provider has none of its own.
+
+    It can be pasted wherever a shell stands.
+    """
+    return ("steelyard", "env", "enter", "--in", str(run.absolute()), token)
 
 
 def remains_below(folder: Path) -> Iterator[Remains]:
