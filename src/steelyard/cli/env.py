@@ -24,9 +24,12 @@ _DIR_HELP: Final = (
 )
 
 
-@click.group("env", context_settings={"help_option_names": ["-h", "--help"]})
-def env() -> None:
+@click.group("env", invoke_without_command=True)
+@click.pass_context
+def env(ctx: click.Context) -> None:
     """Look at environments that runs kept or left behind, and end them."""
+    if ctx.invoked_subcommand is None:
+        say(ctx.get_help())
 
 
 @env.command("list", help=f"List what runs below DIR kept or left on this machine.\n\n{_DIR_HELP}")
@@ -104,11 +107,14 @@ def close_environments(
               help="The run, or a folder of runs; by default the results folder.")  # fmt: skip
 @click.argument("token", metavar="ID")
 @click.argument("words", metavar="[PROGRAM]...", nargs=-1, type=click.UNPROCESSED)
-def enter_environment(folder: Path | None, token: str, words: tuple[str, ...]) -> int:
+@output_options
+def enter_environment(
+    folder: Path | None, token: str, words: tuple[str, ...], as_json: bool, debug: bool
+) -> int:
     """Start a shell, or PROGRAM, in the kept environment ID, behind the walls it had.
 
     Its files can be changed; the run's record stays as it is. Leaving ends nothing: see
-    `steelyard env close`.
+    `steelyard env close`. With --json only errors are JSON: the output is the program's.
     """
     from steelyard.components.environment import EnvironmentFault
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import textwrap
 from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType
@@ -13,7 +14,7 @@ from steelyard.config import printable
 from steelyard.engine.budget import NO_BUDGET, BudgetLimits
 from steelyard.engine.events import LaunchResult, RequestResult, RunOutcome
 from steelyard.results.consumption import budget_text, spending
-from steelyard.results.summary_text import chief_rows, retries_line
+from steelyard.results.summary_text import chief_rows, kept_lines, retries_line
 
 WIDTH: Final = 80
 HEADLINE_MARK: Final = "> "
@@ -61,6 +62,7 @@ def report_lines(
             limits = budgets.get(request.name, NO_BUDGET)
             found += _of_budget((request,), limits, width, _INDENT)
         found.append(f"{_INDENT}{request.run_dir}")
+        found += _of_kept(request)
     found.append("")
     if len(result.requests) > 1:
         found += [*_side_by_side(result.requests, width), ""]
@@ -82,6 +84,16 @@ def _of_budget(
     spent = spending(request.metrics for request in requests)
     text = budget_text(spent, budget.usd, budget.tokens)
     return [] if text is None else _wrapped(f"budget: {text}", width, indent)
+
+
+def _of_kept(request: RequestResult) -> list[str]:
+    """Say how what was kept is entered and ended; not wrapped, to be pasted whole."""
+    lines = kept_lines(request.metrics or {})
+    if not lines:
+        return []
+    end = shlex.join(["steelyard", "env", "close", str(request.run_dir.absolute()), "--all"])
+    said = [printable.one_line(line.removeprefix("- ")) for line in lines]
+    return [f"{_INDENT}kept, until `{end}`:", *(f"{_INDENT * 2}{line}" for line in said)]
 
 
 def _wrapped(text: str, width: int, indent: str = _INDENT) -> list[str]:

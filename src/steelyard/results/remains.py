@@ -24,6 +24,7 @@ from steelyard.results.session_tokens import Role, session_tokens, split_token
 _TAIL_BYTES: Final = 4096
 _CHUNK_BYTES: Final = 1 << 20
 _LAST_WORD: Final = f'"kind":"{EventKind.FINISHED}"'.encode()
+_NOTHING: Final[Mapping[str, Any]] = {}
 _KINDS: Final = tuple(
     f'"kind":"{kind}"'.encode() for kind in (EventKind.OPENED, EventKind.CLOSED, EventKind.KEPT)
 )
@@ -102,6 +103,11 @@ def remains_of(root: Path) -> list[Remains]:
         return _read(RunReader(root), ownership)
     except (SteelyardError, OSError):
         return []
+
+
+def kept_of(reader: RunReader) -> list[Remains]:
+    """List what a run kept, by its journal alone; does not depend on who holds the lock."""
+    return [one for one in _read(reader, Ownership(True)) if one.state is RemainsState.KEPT]
 
 
 def ownership_of(root: Path) -> Ownership:
@@ -220,9 +226,9 @@ def _read(reader: RunReader, ownership: Ownership) -> list[Remains]:
     for token, provider in providers.items():
         state = RemainsState.LEFT if ownership.is_over else _undecided(ownership)
         found += _one(reader.root, seen, token, provider, state, ownership.why)
-    for token, event in seen.kept.items():
+    for token, told in seen.kept.items():
         state = RemainsState.LIVE if ownership.is_live else RemainsState.KEPT
-        found += _one(reader.root, seen, token, str(event.get("provider")), state, ownership.why)
+        found += _one(reader.root, seen, token, str(told.get("provider")), state, ownership.why)
     return sorted(found, key=lambda one: (one.task_id, one.attempt, one.execution, one.role))
 
 

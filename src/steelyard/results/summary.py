@@ -24,6 +24,7 @@ from steelyard.results.layout import RunFiles
 from steelyard.results.lines import json_bytes
 from steelyard.results.reader import RunReader
 from steelyard.results.records import AttemptRecord
+from steelyard.results.remains import kept_of
 from steelyard.results.scores import scores, scores_by_retries
 from steelyard.results.summary_text import summary_text
 from steelyard.results.tallies import RunTally, Tallier, metric_specs
@@ -93,8 +94,31 @@ def summarise(root: Path) -> dict[str, Any]:
         # Only where there is one, so that other runs' files stay as they are.
         **({} if calibration is None else {"calibration": calibration}),
         **_retries(totals, tally),
+        **_kept(reader),
         "warnings": [*reader.warnings, *([] if fault is None else [fault])],
     }
+
+
+def _kept(reader: RunReader) -> dict[str, Any]:
+    """List the environments that the run kept, where it was asked to; they may be gone by now."""
+    execution = part(part(reader.document, "request"), "execution")
+    if not execution.get("keep_environment"):
+        return {}
+    kept = kept_of(reader)
+    listed = [
+        {
+            "id": one.token,
+            "of": one.role,
+            "task_id": one.task_id,
+            "attempt": one.attempt,
+            "execution": one.execution,
+            "environment": one.provider,
+            "what": one.description,
+            "enter": list(one.enter),
+        }
+        for one in kept[:MAX_IN_FLIGHT_LISTED]
+    ]
+    return {"kept": {"count": len(kept), "environments": listed}}
 
 
 def _retries(totals: _Totals, tally: RunTally) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -18,6 +19,7 @@ from steelyard.results.scores import (
     TOO_FEW,
 )
 
+MAX_KEPT_LISTED: Final = 20
 _NONE: Final = "–"
 _WHY_NONE: Final = {
     NO_VARIANCE: "all the same",
@@ -114,6 +116,7 @@ def summary_text(metrics: Mapping[str, Any]) -> str:
             + [("planned", str(metrics["attempts"]["planned"]))],
         ),
         *_section("In flight when the run ended", _in_flight(metrics)),
+        *_section("Environments kept", "\n".join(kept_lines(metrics))),
         *_section("Issues", _issues(metrics)),
         "## Usage and time",
         _usage(metrics),
@@ -284,6 +287,21 @@ def _in_flight(metrics: Mapping[str, Any]) -> str:
     ]
     head = ("task", "attempt", "execution", "token", "spent, at least")
     return _table(head, rows) if rows else ""
+
+
+def kept_lines(metrics: Mapping[str, Any], most: int = MAX_KEPT_LISTED) -> list[str]:
+    """Say of each environment that a run kept which command enters it; a line each."""
+    kept = metrics.get("kept") or {"count": 0, "environments": []}
+    shown = kept["environments"][:most]
+    lines = [
+        f"- {_text(one['task_id'])} attempt {one['attempt']}"
+        + (f" execution {one['execution']}" if one["execution"] > 1 else "")
+        + f", {one['of']}: `{shlex.join(one['enter'])}`"
+        for one in shown
+    ]
+    if kept["count"] > len(shown):
+        lines.append(f"- and {kept['count'] - len(shown)} more: `steelyard env list`")
+    return lines
 
 
 def _so_far(usage: Mapping[str, Any] | None) -> str:
