@@ -91,6 +91,12 @@ def test_a_judged_run_is_scored_and_its_judge_is_paid(tmp_path: Path) -> None:
         assert "It holds the word." in words["samples"][0]["reason"]
         assert words["usage"]["requests"] == 3
         assert record.usage.cost_usd == words["usage"]["output_tokens"] > 0
+        # The trajectory is the agent's: what its judge took is no part of it.
+        path = result.requests[0].run_dir / str((record.trajectory or {})["path"])
+        totals = json.loads(path.read_bytes())["final_metrics"]
+        assert totals["total_cost_usd"] == 0
+        agents = record.usage.output_tokens - words["usage"]["output_tokens"]
+        assert totals["total_completion_tokens"] == agents > 0
 
 
 def test_what_a_judge_costs_counts_in_the_budget(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from steelyard.components.issues import Outcome
+from steelyard.components.issues import IssueCode, Outcome
 from steelyard.engine.explain import explain
 from steelyard.results.reader import RunReader
 from steelyard.testing.endpoint import MockEndpoint
@@ -133,6 +133,10 @@ def test_a_damaged_checkpoint_runs_its_agent_and_is_named(tmp_path: Path) -> Non
         assert endpoint.stats()["calls"] == 3
     taken = {record.task_id: record.reused_from is not None for record in records(again)}
     assert taken == {"a": False, "b": True}
+    said = {record.task_id: [i.code for i in record.issues] for record in records(again)}
+    assert said == {"a": [IssueCode.REUSE_REFUSED], "b": []}
+    (refused,) = next(r.issues for r in records(again) if r.task_id == "a")
+    assert "checkpoint.json" in refused.message
     events = RunReader(again.requests[0].run_dir).events()
     warnings = [event["message"] for event in events if event["kind"] == "warning"]
     assert any("checkpoint.json" in message for message in warnings)

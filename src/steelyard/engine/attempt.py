@@ -79,6 +79,10 @@ async def execute(
         work.add_issue(IssueCode.ENVIRONMENT_LOST, str(fault))
     except BadInput as error:
         work.add_issue(IssueCode.TASK_INVALID, str(error))
+    except ModuleNotFoundError as error:
+        log.exception("%s attempt %d: %s", spec.task.id, spec.attempt, work.phase)
+        what = f"the Python package {error.name!r}" if error.name else "a Python package"
+        work.add_issue(IssueCode.DEPENDENCY_MISSING, f"{what} is not installed: {error}")
     except (Exception, SystemExit) as error:  # a component that exits must not end the launch
         log.exception("%s attempt %d: %s crashed", spec.task.id, spec.attempt, work.phase)
         work.add_issue(CRASH_CODE[work.phase], f"{type(error).__name__}: {error}")

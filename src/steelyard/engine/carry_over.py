@@ -52,6 +52,8 @@ class CarryOver:
     """Needless, because a taken attempt of their task has passed."""
     warnings: list[str] = field(default_factory=list)
     """What was wrong with saved data."""
+    refused: dict[tuple[int, int], str] = field(default_factory=dict)
+    """Of those left to run: what was wrong with the data that would have spared it."""
 
     why_run: Counter[str] = field(default_factory=Counter)
     """Why the agent runs again, each reason with its number of attempts."""
@@ -103,9 +105,11 @@ def divide(plan: RequestPlan, tasks: Sequence[Task], chain: tuple[ReuseSource, .
         left, passed, why = [], False, []
         for attempt in every:
             decision, _ = decide(plan, chain, task, attempt, identities)
+            record = decision.record
             if decision.warning is not None:
                 found.warnings.append(decision.warning)
-            record = decision.record
+                if record is None:
+                    found.refused[index, attempt] = decision.warning
             if record is None or decision.kind is DecisionKind.RESCORE:
                 left.append(attempt)
                 if record is not None:
@@ -198,7 +202,7 @@ def saved_work(
 def _with_files(record: AttemptRecord, found: Checkpoint, keeper: Keeper) -> AttemptRecord:
     """Write what a cut-off attempt had no time to: its trajectory, a large answer."""
     place = attempt_folder(found.task_id, found.attempt)
-    as_result = ExecutionResult(Outcome.CANCELLED, usage=found.usage, steps=found.steps)
+    as_result = ExecutionResult(Outcome.CANCELLED, agent_usage=found.usage, steps=found.steps)
     answer_file = keeper.large_answer(place, found.answer)
     return replace(
         record,
@@ -234,6 +238,10 @@ class _Takes:
     @property
     def from_checkpoint(self) -> bool:
         return self._rendered().from_checkpoint
+
+    @property
+    def scores_timed_out(self) -> bool:
+        return self._rendered().scores_timed_out
 
     def _rendered(self) -> Rescoring:
         if self._known is None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from steelyard.components.benchmark import Task
-from steelyard.components.issues import Issue, Phase
+from steelyard.components.issues import Issue, IssueCode, Phase
 from steelyard.components.values import Trust
 from steelyard.engine.admission import Start
 from steelyard.engine.spec import ExecutionResult, SavedWork
@@ -133,6 +133,14 @@ def rescored(saved: AttemptRecord, fresh: AttemptRecord) -> AttemptRecord:
         artifacts=saved.artifacts,
         reused_from=saved.reused_from,
     )
+
+
+def without_saved(record: AttemptRecord, why: str | None) -> AttemptRecord:
+    """Say in a record why saved work was not taken, and was made again; None: there was none."""
+    if why is None:
+        return record
+    issue = Issue.of(IssueCode.REUSE_REFUSED, Phase.SETUP, why)
+    return replace(record, issues=(replace(issue, execution=record.executions), *record.issues))
 
 
 def with_earlier(earlier: Unfinished, fresh: AttemptRecord, queued_since: float) -> AttemptRecord:

@@ -59,7 +59,7 @@ class Keeper:
             harness=harness.id,
             version=harness.version,
             model=self._plan.request.model.id,
-            usage=result.usage,
+            usage=result.agent_usage,
         )
         return write_trajectory(
             self._root, folder, document, redact=self._redact, faults=self._faults

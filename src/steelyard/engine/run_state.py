@@ -24,6 +24,7 @@ from steelyard.engine.execution_record import (
     execution_record,
     rescored,
     with_earlier,
+    without_saved,
 )
 from steelyard.engine.flight import Flight, Stop, TaskIdentities
 from steelyard.engine.issue_log import log_issues
@@ -149,6 +150,7 @@ class RunState:
                     self.faults,
                 )
             except WorkLost as lost:
+                carry.refused[key] = str(lost)
                 log.warning("%s: %s", self.name, lost)
                 self.journal.event(EventKind.WARNING, message=str(lost))
 
@@ -216,6 +218,9 @@ class RunState:
             self.journal.fail(error)
             alone = self._record(flight, result)
         record = self._joined(flight, alone)
+        if self.carry is not None and self.carry.refused:
+            why = self.carry.refused.pop((start.task, start.attempt), None)
+            record = without_saved(record, why)
         self.keep(start.task, record, spent=result.usage)
         self.journal.flush()
         self.end_steps(flight, is_kept=alone.trajectory is not None)

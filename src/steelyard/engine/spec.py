@@ -151,6 +151,8 @@ class ExecutionResult:
     answer: str | None = None
     issues: tuple[Issue, ...] = ()
     usage: Usage = NO_USAGE
+    agent_usage: Usage = NO_USAGE
+    """What of it the agent's own calls consumed; the rest are those of scoring."""
     times: PhaseTimes = PhaseTimes()
     trust: Trust | None = None
     environment: Mapping[str, Any] | None = None

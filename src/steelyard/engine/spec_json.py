@@ -105,6 +105,7 @@ def result_to_bytes(result: ExecutionResult) -> bytes:
             "answer": result.answer,
             "issues": [issue.as_json() for issue in result.issues],
             "usage": result.usage.as_json(),
+            "agent_usage": result.agent_usage.as_json(),
             "times": asdict(result.times),
             "trust": result.trust.value if result.trust else None,
             "environment": result.environment,
@@ -133,6 +134,7 @@ def result_from_bytes(data: bytes) -> ExecutionResult:
         values["outcome"] = Outcome(values["outcome"])
         values["issues"] = tuple(Issue.from_json(issue) for issue in values["issues"])
         values["usage"] = Usage.from_json(values["usage"])
+        values["agent_usage"] = Usage.from_json(values["agent_usage"])
         values["times"] = PhaseTimes(**values["times"])
         values["trust"] = Trust(values["trust"]) if values["trust"] else None
         values["steps"] = tuple(Step.from_json(step) for step in values["steps"])

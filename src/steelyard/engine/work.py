@@ -360,6 +360,18 @@ class Work:
             succeeded += self.gateway.calls_succeeded
         return usage, succeeded
 
+    def _note_uncounted(self, usage: Usage) -> None:
+        """Warn where calls came without token counts: what they cost nobody knows."""
+        if self._allowance is None or not self._allowance.uncounted:
+            return
+        made = usage.requests + sum(client.usage.requests for client in self.scorer_clients)
+        self.phase = Phase.RUN
+        self.add_issue(
+            IssueCode.USAGE_UNKNOWN,
+            f"{self._allowance.uncounted} of {made} model calls came without token counts that "
+            "can be right: what they cost is not known",
+        )
+
     def _work_at_hand(self) -> SavedWork | None:
         """What it takes to score once more, where only scoring failed."""
         grave = [issue for issue in self.issues if issue.severity is not Severity.WARNING]
@@ -378,6 +390,8 @@ class Work:
         """Sum up the execution."""
         evaluation = self.evaluation
         usage, succeeded = self.consumed()
+        agent_usage = usage
+        self._note_uncounted(usage)
         details = evaluation.details if evaluation is not None else {}
         if self.gateway is not None:
             details = self.gateway.tree(details)
@@ -393,6 +407,7 @@ class Work:
             answer=self.answer,
             issues=tuple(self.issues),
             usage=usage,
+            agent_usage=agent_usage,
             times=PhaseTimes(
                 self.setup_s, self.agent_s, self.waited_s, self.collect_s, self.evaluate_s
             ),

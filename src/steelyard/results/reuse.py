@@ -104,6 +104,11 @@ class TakenToScore(Protocol):
         ...
 
     @property
+    def scores_timed_out(self) -> bool:
+        """See `Rescoring`."""
+        ...
+
+    @property
     def is_thorough(self) -> bool:
         """See `Rescoring`."""
         ...
