@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from steelyard.components.environment import (
     Environment,
     EnvironmentFault,
     ExecResult,
+    Kept,
     OpenRequest,
     Session,
 )
@@ -243,6 +244,43 @@ async def _lets_run(session: TwistedSession) -> None:
     return
 
 
+async def _keeps_working(session: TwistedSession) -> Kept | None:
+    """Keep the files, and start the next program all the same."""
+    kept = await session.inner.keep()
+    session.kept.append(kept)
+    return kept
+
+
+async def _works_when_kept(session: TwistedSession, argv: list[str], **options: Any) -> ExecResult:
+    if session.kept:
+        return ExecResult(0, b"", b"")
+    return await session.plain_exec(argv, **options)
+
+
+async def _forgets_what_it_kept(session: TwistedSession) -> Kept | None:
+    kept = await session.inner.keep()
+    return None if session.kept else session.kept.append(kept) or kept
+
+
+async def _enters_elsewhere(
+    environment: Environment, token: str, state: Mapping[str, Any], argv: Sequence[str]
+) -> int:
+    return 3
+
+
+async def _enters_anything(
+    environment: Environment, token: str, state: Mapping[str, Any], argv: Sequence[str]
+) -> int:
+    return 0
+
+
+async def _enters_with_network(
+    environment: Environment, token: str, state: Mapping[str, Any], argv: Sequence[str]
+) -> int:
+    limits = {**state["limits"], "network_open": True}
+    return await environment.enter(token, {**state, "limits": limits}, argv)
+
+
 HAUNTED = Twist(methods={"exec": _haunted})
 
 BROKEN: Mapping[str, Twist] = {
@@ -294,6 +332,14 @@ BROKEN: Mapping[str, Twist] = {
     "a_hole_stays_a_hole": Twist(methods={"download": _dense_download}),
     "hostile_trees_are_bounded_and_removed": Twist(methods={"download": _boundless_download}),
     "temporary_files_stay_for_the_session": Twist("sandbox", methods={"exec": _sweeps}),
+    "a_kept_session_stands_without_its_programs": Twist(
+        methods={"keep": _keeps_working, "exec": _works_when_kept}
+    ),
+    "a_kept_session_is_ended_by_its_token": Twist(end="as twisted"),
+    "keeping_twice_is_safe": Twist(methods={"keep": _forgets_what_it_kept}),
+    "a_kept_session_can_be_entered": Twist(enter=_enters_elsewhere),
+    "what_is_gone_cannot_be_entered": Twist(enter=_enters_anything),
+    "a_kept_session_has_no_more_network_than_before": Twist("sandbox", enter=_enters_with_network),
     "it_declares_what_it_is": Twist(environment=OfAnotherApi),
     "it_says_what_a_machine_lacks": Twist(environment=Wordless),
     "a_session_says_what_it_is": Twist(trust=Trust.ISOLATED),

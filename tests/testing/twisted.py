@@ -13,6 +13,7 @@ from steelyard.components.artifacts import ArtifactSpec, Collected
 from steelyard.components.environment import (
     Environment,
     ExecResult,
+    Kept,
     Leftover,
     NoParams,
     OpenRequest,
@@ -34,6 +35,10 @@ class Twist:
     """By name; each is given the twisted session first."""
     open: Callable[[Environment, OpenRequest], Awaitable[Session]] | None = None
     find: Callable[[Sequence[str]], Sequence[Leftover]] | None = None
+    end: str | None = None
+    """Why leftovers are not ended."""
+    enter: Callable[..., Awaitable[int]] | None = None
+    """Is given the inner provider first."""
     model_url: Callable[[OpenRequest], str | None] | None = None
     trust: Trust | None = None
     shares_sessions: bool = False
@@ -92,6 +97,10 @@ class TwistedSession(Session):
     async def end_programs(self) -> None:
         await self._call("end_programs")
 
+    async def keep(self) -> Kept | None:
+        found: Kept | None = await self._call("keep")
+        return found
+
     async def close(self) -> None:
         for ghost in self.ghosts:
             ghost.cancel()
@@ -137,6 +146,15 @@ class Twisted(Environment):
         if self._twist.find is not None:
             return self._twist.find(tokens)
         return await self.inner.find_leftovers(tokens)
+
+    async def end_leftovers(self, leftovers: Sequence[Leftover]) -> None:
+        if self._twist.end is None:
+            await self.inner.end_leftovers(leftovers)
+
+    async def enter(self, token: str, state: Mapping[str, Any], argv: Sequence[str]) -> int:
+        if self._twist.enter is not None:
+            return await self._twist.enter(self.inner, token, state, argv)
+        return await self.inner.enter(token, state, argv)
 
     async def close(self) -> None:
         for session in self._opened:

@@ -10,7 +10,7 @@ With pytest, for a provider of your own::
 
 Or by hand: `python -m steelyard.testing.environment_suite sandbox`. Checks need a POSIX shell and
 a Python inside the session, and fail with an AssertionError that says what was seen. The checks
-themselves stand in `environment_checks`, `environment_checks_files` and `environment_checks_gate`.
+themselves stand in the modules `environment_checks…`.
 """
 
 # ruff: noqa: S101 — a check is an assertion
@@ -47,6 +47,8 @@ class SuiteTraits:
     """A process that has left its session and cleared its environment is ended too."""
     hides_host: bool = True
     """Files of the host that are not the system's cannot be read."""
+    keeps_sessions: bool = False
+    """`Session.keep` lets a session stand, as `Environment.keeps_sessions` says."""
     python: str = "python3"
     """A Python 3 inside."""
 
@@ -159,10 +161,17 @@ def _checks() -> dict[str, EnvironmentClause]:
         environment_checks,
         environment_checks_files,
         environment_checks_gate,
+        environment_checks_keep,
     )
 
     found: dict[str, EnvironmentClause] = {}
-    for module in (environment_checks, environment_checks_files, environment_checks_gate):
+    modules = (
+        environment_checks,
+        environment_checks_files,
+        environment_checks_gate,
+        environment_checks_keep,
+    )
+    for module in modules:
         found |= {
             name: value
             for name, value in vars(module).items()
@@ -181,8 +190,9 @@ BUILTIN_TRAITS: Final = {
         closes_network=False,
         ends_every_process=False,
         hides_host=False,
+        keeps_sessions=True,
     ),
-    "sandbox": SuiteTraits(),
+    "sandbox": SuiteTraits(keeps_sessions=True),
 }
 
 
