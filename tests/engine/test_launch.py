@@ -273,3 +273,15 @@ def test_a_fault_while_taking_over_ends_the_launch_and_loses_no_source(
     assert third.requests[0].metrics is not None
     reused = third.requests[0].metrics["reused"]["runs"]
     assert reused == {first.requests[0].run_dir.name: 5}
+
+
+def test_the_record_says_what_was_shown_whoever_was_asked(tmp_path: Path) -> None:
+    """Two models are compared by it: the generation identity holds model and harness as well."""
+    one = request("a", benchmark={"tasks": 2})
+    other = request("b", benchmark={"tasks": 2}, harness={"large": 3})
+    result = run_all(tmp_path, one, other)
+    first, second = ({r.task_id: r for r in records(result, index)} for index in (0, 1))
+    assert {r.content for r in first.values()} == {r.content for r in second.values()}
+    assert len({r.content for r in first.values()}) == 2
+    assert first["t0"].content == second["t0"].content
+    assert first["t0"].generation != second["t0"].generation

@@ -283,6 +283,23 @@ def test_another_prompt_is_seen_where_model_and_harness_are_the_same(tmp_path: P
     assert compare_runs([first, third])  # the model is why they differ
 
 
+def test_another_prompt_is_seen_though_the_model_is_another_too(tmp_path: Path) -> None:
+    other = a_document(model="another")
+    shown = {"t00": "a" * 32, "t01": "b" * 32}
+    first = a_side(tmp_path, "a", numbered([YES, NO]), generation="1" * 32, shown=shown)
+    changed = {**shown, "t01": "c" * 32}
+    second = a_side(
+        tmp_path, "b", numbered([YES, YES]), generation="2" * 32, shown=changed, document=other
+    )
+    assert "content of 1 of 2 tasks differs ('t01')" in refused(first, second)
+    (found,) = compare_runs([first, second], common_only=True)
+    assert [pair.task_id for pair in found.pairs] == ["t00"]
+    same = a_side(
+        tmp_path, "c", numbered([YES, YES]), generation="2" * 32, shown=shown, document=other
+    )
+    assert len(compare_runs([first, same])[0].pairs) == 2
+
+
 @pytest.mark.parametrize(
     ("changes", "said"),
     [

@@ -60,7 +60,7 @@ def execution_record(
     start: Start,
     result: ExecutionResult,
     lasted: Lasted,
-    identities: tuple[str, str],
+    identities: tuple[str, str, str],
     *,
     answer_file: KeptAnswer | None = None,
     trajectory: Mapping[str, Any] | None = None,
@@ -72,7 +72,7 @@ def execution_record(
         start: what admission said.
         result: how it ended.
         lasted: when it ran.
-        identities: of generation and of evaluation.
+        identities: of generation and of evaluation, and the digest of the task's content.
         answer_file: where its answer lies, if not in the record.
         trajectory: where its steps lie.
     """
@@ -105,6 +105,7 @@ def execution_record(
         details=result.details,
         generation=identities[0],
         evaluation=identities[1],
+        content=identities[2],
         category=task.category,
         cluster=task.cluster,
         evaluation_mode=None if result.mode is None else result.mode.value,

@@ -51,5 +51,6 @@ class TaskIdentities:
 
     generation: str
     evaluation: str
+    content: str
     left: int
     """Attempts of the task without an outcome; at 0 the entry goes."""

@@ -16,7 +16,11 @@ from steelyard.engine.budget import BudgetLimits
 from steelyard.engine.retries import RetryPolicy
 from steelyard.engine.services import Services
 from steelyard.engine.spec import RequestSpec
-from steelyard.results.identity import evaluation_identity, generation_identity
+from steelyard.results.identity import (
+    content_digest,
+    evaluation_identity,
+    generation_identity,
+)
 from steelyard.results.layout import RunPaths
 
 if TYPE_CHECKING:
@@ -68,6 +72,10 @@ class RequestPlan:
             generation_identity(self.generation_base, benchmark.generation_content(task)),
             evaluation_identity(self.evaluation_base, benchmark.evaluation_content(task)),
         )
+
+    def content(self, task: Task) -> str:
+        """A digest of what any agent is shown of a task."""
+        return content_digest(self.services.benchmark.generation_content(task))
 
     def rescoring(self, task: Task, *, is_thorough: bool) -> Rescoring:
         """What scoring takes of an agent's saved work.

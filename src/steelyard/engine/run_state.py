@@ -104,8 +104,10 @@ class RunState:
         known = self.identities.get(index)
         if known is None:
             assert self.tasks is not None  # noqa: S101 — attempts start after loading
-            generation, evaluation = self.plan.identities(self.tasks[index])
-            known = TaskIdentities(generation, evaluation, self.plan.k)
+            task = self.tasks[index]
+            generation, evaluation = self.plan.identities(task)
+            content = self.plan.content(task)
+            known = TaskIdentities(generation, evaluation, content, self.plan.k)
             self.identities[index] = known
         return known
 
@@ -350,7 +352,7 @@ class RunState:
             start,
             result,
             Lasted(flight.began_s, flight.began_at, utc_text(self.clock.now())),
-            (identity.generation, identity.evaluation),
+            (identity.generation, identity.evaluation, identity.content),
             answer_file=answer_file,
             trajectory=trajectory,
         )

@@ -135,8 +135,9 @@ def common_tasks(first: RunTable, second: RunTable, *, common_only: bool = False
     """Find the tasks that both runs have with the same content.
 
     The evaluation identity covers the benchmark, its version, what of its parameters can change a
-    score, and the task's own content; where harness and model are the same as well, the
-    generation identity covers what the agent was shown.
+    score, and the task's own content; the digest of its content what the agent was shown, whichever
+    model and harness it was. Records of earlier versions have none: there the generation identity
+    tells where harness and model are the same as well.
 
     Raises:
         DifferentTasks: contents differ, and `common_only` is not set.
@@ -161,6 +162,7 @@ def common_tasks(first: RunTable, second: RunTable, *, common_only: bool = False
         task_id
         for task_id in shared
         if (not fields and _differs(first, second, task_id, "evaluation"))
+        or _differs(first, second, task_id, "content")
         or (sees_prompts and _differs(first, second, task_id, "generation"))
     )
     if (fields or differing) and not common_only:

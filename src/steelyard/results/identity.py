@@ -217,6 +217,15 @@ def evaluation_identity(base: bytes, task_content: Any) -> str:
     return _identity(base, task_content)
 
 
+def content_digest(task_content: Any) -> str:
+    """Give a digest of a task alone, whoever is asked: 32 hex digits.
+
+    Args:
+        task_content: what `Benchmark.generation_content` gives.
+    """
+    return _identity(b"", task_content)
+
+
 def canonical_json(value: Any) -> bytes:
     """Write JSON so that equal data give equal bytes: keys sorted, nothing between them.
 

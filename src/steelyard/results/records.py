@@ -60,6 +60,9 @@ class AttemptRecord:
     """The generation identity, 32 hex digits."""
     evaluation: str | None = None
     """The evaluation identity, 32 hex digits."""
+    content: str | None = None
+    """A digest of what any agent is shown of the task, 32 hex digits: by it runs of two models are
+    compared. None where nothing ran, and in records of earlier versions."""
     category: str | None = None
     cluster: str | None = None
     reused_from: Mapping[str, Any] | None = None

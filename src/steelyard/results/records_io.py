@@ -28,7 +28,7 @@ INLINE_LIMIT_BYTES: Final = 64 * 1024
 _TIMES: Final = ("queued_s", "setup_s", "agent_s", "waited_s", "collect_s", "evaluate_s")
 
 
-_LATER: Final = frozenset({"evaluation_mode", "checkpoint", "answer_sha256"})
+_LATER: Final = frozenset({"evaluation_mode", "checkpoint", "answer_sha256", "content"})
 """Fields that records of earlier versions lack."""
 
 
@@ -77,6 +77,7 @@ def record_to_json(record: AttemptRecord) -> dict[str, Any]:
         "details": dict(record.details),
         "generation": record.generation,
         "evaluation": record.evaluation,
+        "content": record.content,
         "category": record.category,
         "cluster": record.cluster,
         "reused_from": None if record.reused_from is None else dict(record.reused_from),
@@ -147,6 +148,7 @@ _READERS: Final[Mapping[str, Callable[[Any], Any]]] = MappingProxyType(
         "details": mapping,
         "generation": optional_text,
         "evaluation": optional_text,
+        "content": optional_text,
         "category": optional_text,
         "cluster": optional_text,
         "reused_from": optional_mapping,

@@ -26,6 +26,8 @@ class TaskFacts:
     evaluation: str | None = None
     """The evaluation identity; None where no attempt says one."""
     generation: str | None = None
+    content: str | None = None
+    """The digest of what an agent is shown; None where no attempt says one."""
     attempts: int = 0
     """That were executed."""
     cost_usd: float | None = 0.0
@@ -172,6 +174,8 @@ def _note(facts: TaskFacts, record: AttemptRecord) -> None:
         facts.evaluation = intern(record.evaluation)
     if record.generation is not None:
         facts.generation = intern(record.generation)
+    if record.content is not None:
+        facts.content = record.content
     if not record.executions and record.reused_from is None:
         return
     facts.attempts += 1
