@@ -11,7 +11,7 @@ import click
 
 from steelyard.cli.options import output_options
 from steelyard.cli.output import counted
-from steelyard.config.errors import BadInput
+from steelyard.config.errors import BadInput, SteelyardError
 
 if TYPE_CHECKING:
     from steelyard.results.retention import KeptRun, Verdict
@@ -98,7 +98,7 @@ def prune(
         for verdict in going:
             try:
                 remove_run(verdict.run)
-            except (OSError, BadInput) as error:
+            except (OSError, SteelyardError) as error:
                 failed.append(f"{verdict.run.root}: {error}")
     freed = sum(verdict.run.bytes for verdict in going)
     if as_json:

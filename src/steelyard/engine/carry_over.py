@@ -22,6 +22,7 @@ from steelyard.config.errors import Fault, SteelyardError
 from steelyard.engine.kept_execution import Keeper
 from steelyard.engine.request_plan import RequestPlan
 from steelyard.engine.spec import ExecutionResult, SavedWork
+from steelyard.results.artifacts import remove_kept
 from steelyard.results.checkpoints import Checkpoint, CheckpointDamaged, carry_checkpoint
 from steelyard.results.files import Faults, StorageFailed
 from steelyard.results.journal import EventKind
@@ -155,6 +156,7 @@ def taken_records(
             except StorageFailed:
                 raise
             except (OSError, SteelyardError) as error:
+                _forget(folder, task, attempt)
                 record, reason = None, str(error)
         yield index, record or _lost(task, attempt, reason)
 
@@ -191,12 +193,22 @@ def saved_work(
     except StorageFailed:
         raise
     except (OSError, SteelyardError, CheckpointDamaged) as error:
+        _forget(folder, task, attempt)
         raise WorkLost(str(error)) from error
     inputs = {one.path: str(folder.root / one.kept) for one in found.inputs}
     work = SavedWork(found.answer, found.steps, inputs, reference)
     if record.outcome is Outcome.CANCELLED:
         record = _with_files(record, found, keeper)
     return record, work
+
+
+def _forget(folder: RunFolder, task: Task, attempt: int) -> None:
+    """Remove what was copied of an attempt that then could not be taken.
+
+    The attempt runs whole in this folder: an earlier agent's files must not be scored, nor kept, as
+    if they were its own.
+    """
+    remove_kept(folder.root / attempt_folder(task.id, attempt))
 
 
 def _with_files(record: AttemptRecord, found: Checkpoint, keeper: Keeper) -> AttemptRecord:

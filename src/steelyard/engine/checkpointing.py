@@ -14,8 +14,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+from weakref import WeakSet
 
 from steelyard.components.artifacts import EvaluationMode
+from steelyard.components.benchmark import Benchmark
 from steelyard.components.values import WEAKEST_FIRST
 from steelyard.results.checkpoints import (
     MAX_KEPT_BYTES,
@@ -35,6 +37,10 @@ log = logging.getLogger(__name__)
 
 PATIENCE_S: Final = 0.05
 """How long scoring may take before its inputs are put on the disk."""
+
+_HOLDS_LOOP: Final[WeakSet[Benchmark]] = WeakSet()
+"""Benchmarks, each made for one request, whose scorers were seen to compute without waiting: no
+timer fires meanwhile."""
 
 
 class Checkpointing:
@@ -62,7 +68,12 @@ class Checkpointing:
         if not self._is_possible:
             return
         work = self._work
-        if work.input.carries_files or work.input.scores_steps or work.services.asks_judges:
+        if (
+            work.input.carries_files
+            or work.input.scores_steps
+            or work.services.asks_judges
+            or work.services.benchmark in _HOLDS_LOOP
+        ):
             await self.written()
         elif work.answer is not None or work.steps:  # else there is nothing that could be kept
             loop = asyncio.get_running_loop()
@@ -79,6 +90,8 @@ class Checkpointing:
     async def ended(self) -> None:
         """Scoring has ended: what is being written is waited for, nothing more is begun."""
         if self._timer is not None:
+            if self._writing is None and self._timer.when() <= asyncio.get_running_loop().time():
+                self._note_held_loop()
             self._timer.cancel()
         if self._writing is not None:
             await asyncio.wait((self._writing,))
@@ -95,6 +108,19 @@ class Checkpointing:
             await asyncio.to_thread(drop_inputs, root, _checkpoint(work, place.generation), faults)
         except StorageFailed as error:
             log.warning("large inputs of %s stay: %s", work.spec.token, error)
+
+    def _note_held_loop(self) -> None:
+        """It was time, and the timer never fired: from now on scoring is not trusted to be brief.
+
+        Of a request only the first attempt is unprotected: such scorers run one at a time.
+        """
+        benchmark = self._work.services.benchmark
+        if benchmark not in _HOLDS_LOOP:
+            _HOLDS_LOOP.add(benchmark)
+            log.warning(
+                "the scorer of %s holds up the event loop: checkpoints are written before it runs",
+                benchmark.id,
+            )
 
     def _begin(self) -> None:
         work = self._work

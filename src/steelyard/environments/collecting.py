@@ -8,12 +8,20 @@ from __future__ import annotations
 
 import os
 import stat
+from itertools import islice
 from pathlib import Path
 from typing import Final
 from urllib.parse import quote_from_bytes
 
 from steelyard.components.artifacts import ArtifactSpec, Collected
-from steelyard.environments.tree_copy import MAX_DEPTH, MAX_ENTRIES, copy_file, open_regular
+from steelyard.environments.tree_copy import (
+    MAX_DEPTH,
+    MAX_ENTRIES,
+    TargetFailed,
+    copy_file,
+    open_regular,
+    writing_target,
+)
 
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _KEPT_BYTES: Final = bytes(range(0x20, 0x7F)).replace(b"%", b"")
@@ -46,6 +54,8 @@ class Collecting:
                     found.leave_out(f"above {wanted.max_bytes} bytes in all")
                     return
                 self._copy(file.fileno(), parts)
+        except TargetFailed:
+            raise  # what is missing now would be taken for what the agent did not write
         except (FileNotFoundError, FileExistsError, ValueError, OSError) as error:
             found.leave_out(_reason(error))
             return
@@ -59,7 +69,9 @@ class Collecting:
             self.found.leave_out("too deep")
             return
         with os.scandir(folder) as entries:
-            listed = sorted((entry.name, _kind(entry)) for entry in entries)
+            # One more than is ever looked at, so that it is said: a folder may hold millions.
+            some = islice(entries, MAX_ENTRIES + 1 - self._looked_at)
+            listed = sorted((entry.name, _kind(entry)) for entry in some)
         for name, kind in listed:
             self._looked_at += 1
             if self._looked_at > MAX_ENTRIES:
@@ -91,7 +103,8 @@ class Collecting:
     def _copy(self, source: int, parts: tuple[str, ...]) -> None:
         safe = [safe_name(part) for part in parts]
         folder = self._target.joinpath(*safe[:-1])
-        folder.mkdir(parents=True, exist_ok=True)
+        with writing_target():
+            folder.mkdir(parents=True, exist_ok=True)
         target = os.open(folder, _FOLDER)
         try:
             if safe[-1] != parts[-1] and os.path.lexists(folder / safe[-1]):

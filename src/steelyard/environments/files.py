@@ -17,7 +17,7 @@ from typing import Final
 
 from steelyard.components.artifacts import ArtifactSpec, Collected
 from steelyard.environments.collecting import Collecting
-from steelyard.environments.tree_copy import copy_file, copy_tree, open_regular
+from steelyard.environments.tree_copy import TargetFailed, copy_file, copy_tree, open_regular
 
 MAX_LINKS: Final = 40
 """Links followed on one path, as in the kernel."""
@@ -125,7 +125,7 @@ class Confined:
             mode = stat.S_IMODE(os.fstat(source).st_mode) & 0o777
             fd = os.open(target, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
             try:
-                copy_tree(source, fd, keep_link=_stays_inside)
+                copy_tree(source, fd, keep_link=stays_inside)
                 os.fchmod(fd, mode | 0o700)
             finally:
                 os.close(fd)
@@ -137,6 +137,9 @@ class Confined:
 
         What lies outside the working folder keeps its absolute path, without the first slash.
         What is missing, leads out, or is no regular file is left out and counted.
+
+        Raises:
+            TargetFailed: the disk takes no more: what lies there is not all that was wanted.
         """
         collecting = Collecting(wanted, target)
         for path in wanted.paths:
@@ -144,6 +147,8 @@ class Confined:
                 self._collect_path(path, collecting)
             except FileNotFoundError:
                 continue  # as the agent left it
+            except TargetFailed:
+                raise
             except (ValueError, OSError):
                 collecting.found.leave_out("a path that leads out or cannot be read")
         if wanted.globs:
@@ -302,7 +307,7 @@ def _parts(path: str) -> tuple[str, ...]:
     return tuple(part for part in path.split("/") if part not in ("", "."))
 
 
-def _stays_inside(place: PurePosixPath, target: str) -> bool:
+def stays_inside(place: PurePosixPath, target: str) -> bool:
     """True where a link at `place` (relative to the copied folder) stays in that folder."""
     if target.startswith("/"):
         return False

@@ -23,6 +23,16 @@ _CHUNK_BYTES: Final = 1024 * 1024
 KeepLink = Callable[[PurePosixPath, str], bool]
 
 
+class TargetFailed(OSError):
+    """The disk that is copied to fails: what lies there must not be taken for what was wanted.
+
+    Unlike a source that cannot be read, that is never the doing of what filled the source.
+    """
+
+
+DISK_ERRORS: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO})
+
+
 class TreeTooLarge(ValueError):
     """A tree deeper or with more entries than is ever copied."""
 
@@ -57,28 +67,54 @@ def open_regular(
 def copy_file(
     source: int, folder: int, name: str, mode: int, ids: tuple[int, int] | None = None
 ) -> None:
-    """Copy an open file to `name` in an open folder, replacing what is there; holes stay holes."""
+    """Copy an open file to `name` in an open folder, replacing what is there; holes stay holes.
+
+    Raises:
+        TargetFailed: the disk takes no more; nothing is left under that name.
+        OSError: the source cannot be read, or no file can have that name.
+    """
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    _clear(folder, name)
-    target = os.open(name, flags, 0o600, dir_fd=folder)
+    with writing_target():
+        _clear(folder, name)
+        target = os.open(name, flags, 0o600, dir_fd=folder)
     try:
-        size = os.fstat(source).st_size
-        at = 0
-        while at < size:
-            try:
-                at = os.lseek(source, at, os.SEEK_DATA)
-                end = os.lseek(source, at, os.SEEK_HOLE)
-            except OSError:  # no data up to the end, or a file system without holes
-                if os.fstat(source).st_blocks == 0:
-                    break
-                end = size
-            at = _copy_range(source, target, at, min(end, size))
+        _copy_content(source, target, mode, ids)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(name, dir_fd=folder)
+        raise
+    finally:
+        os.close(target)
+
+
+@contextmanager
+def writing_target() -> Iterator[None]:
+    """Tell the failures of the disk that is written to from all others."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in DISK_ERRORS:
+            raise TargetFailed(error.errno, error.strerror) from error
+        raise
+
+
+def _copy_content(source: int, target: int, mode: int, ids: tuple[int, int] | None) -> None:
+    size = os.fstat(source).st_size
+    at = 0
+    while at < size:
+        try:
+            at = os.lseek(source, at, os.SEEK_DATA)
+            end = os.lseek(source, at, os.SEEK_HOLE)
+        except OSError:  # no data up to the end, or a file system without holes
+            if os.fstat(source).st_blocks == 0:
+                break
+            end = size
+        at = _copy_range(source, target, at, min(end, size))
+    with writing_target():
         os.ftruncate(target, size)
         if ids is not None:
             os.fchown(target, *ids)
         os.fchmod(target, stat.S_IMODE(mode) & 0o777)
-    finally:
-        os.close(target)
 
 
 def _copy_range(source: int, target: int, at: int, end: int) -> int:
@@ -86,8 +122,11 @@ def _copy_range(source: int, target: int, at: int, end: int) -> int:
         chunk = os.pread(source, min(_CHUNK_BYTES, end - at), at)
         if not chunk:  # it shrank under us
             return end
-        os.pwrite(target, chunk, at)
-        at += len(chunk)
+        with writing_target():
+            rest = memoryview(chunk)
+            while len(rest):  # a disk that is nearly full takes less than it is given
+                count = os.pwrite(target, rest, at)
+                rest, at = rest[count:], at + count
     return at
 
 

@@ -24,6 +24,7 @@ _CHUNK_BYTES: Final = 1024 * 1024
 MAX_DIGESTED_BYTES: Final = 8 * 1024 * 1024 * 1024
 """Above this, holes counted, what scoring takes is not kept for a later score."""
 _MAX_DEPTH: Final = 110
+_SYNCED_ONE_BY_ONE: Final = 32
 _FICLONE: Final = 0x40049409
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -72,6 +73,40 @@ def digest_tree(
         TreeDamaged: it is missing, cannot be read, or holds something that is no file.
     """
     return _Walk(path, None, has_secret, most_bytes).run()
+
+
+def sync_tree(path: Path, files: int) -> None:
+    """Wait until a kept file or folder is on the disk. Blocking.
+
+    Args:
+        path: the file or folder, written by us.
+        files: how many it holds: of many, all that its file system still holds is waited for.
+
+    Raises:
+        StorageFailed: the disk did not take it.
+    """
+    try:
+        if files > _SYNCED_ONE_BY_ONE:
+            os.sync()
+            return
+        for folder, _, names in os.walk(path, followlinks=False):
+            for one in (*(Path(folder, name) for name in names), Path(folder)):
+                _sync_one(one)
+        if not path.is_dir():
+            _sync_one(path)
+        _sync_one(path.parent)
+    except OSError as error:
+        raise StorageFailed(path, error) from error
+
+
+def _sync_one(path: Path) -> None:
+    if path.is_symlink():
+        return
+    fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
 
 
 def copy_tree_verified(source: Path, target: Path, wanted: TreeDigest) -> None:

@@ -25,6 +25,7 @@ from steelyard.results.artifacts import (
     copy_tree_verified,
     digest_tree,
     remove_kept,
+    sync_tree,
 )
 from steelyard.results.files import (
     NO_FAULTS,
@@ -141,7 +142,7 @@ def checkpoint_path(task_id: str, attempt: int) -> str:
 
 
 def write_checkpoint(root: Path, checkpoint: Checkpoint, faults: Faults = NO_FAULTS) -> str:
-    """Write a checkpoint; durable when this returns. Blocking.
+    """Write a checkpoint; it and its inputs are durable when this returns. Blocking.
 
     Returns:
         Its path, relative to the run directory.
@@ -150,6 +151,9 @@ def write_checkpoint(root: Path, checkpoint: Checkpoint, faults: Faults = NO_FAU
         StorageFailed: it could not be written; one that stood there before still stands.
     """
     relative = checkpoint_path(checkpoint.task_id, checkpoint.attempt)
+    # First: a checkpoint that outlives a loss of power must find what it names.
+    for one in checkpoint.inputs:
+        sync_tree(root / one.kept, one.digest.files)
     _put(root, relative, checkpoint_bytes(checkpoint), faults)
     return relative
 
@@ -337,6 +341,7 @@ def carry_checkpoint(
             with collecting(copied.parent, WritePoint.INPUTS_COLLECTED, faults):
                 copy_tree_verified(path, copied, one.digest)
             done.append(copied)
+            sync_tree(copied, one.digest.files)
     except TreeDamaged as error:
         for path in done:
             remove_kept(path)

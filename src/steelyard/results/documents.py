@@ -65,6 +65,14 @@ def read_run_document(root: Path) -> dict[str, Any]:
     return document
 
 
+def holds_run(folder: Path) -> bool:
+    """True where a folder holds a `run.json`; False where it cannot be looked into."""
+    try:
+        return RunFiles(folder).document.exists()
+    except OSError:
+        return False
+
+
 def part(document: dict[str, Any], name: str) -> dict[str, Any]:
     """Give an object inside a document; an empty one where it is not there or no object."""
     value = document.get(name)

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from steelyard.results.documents import RunUnreadable, read_run_document
-from steelyard.results.layout import RunFiles
+from steelyard.results.documents import RunUnreadable, holds_run, read_run_document
 
 MAX_DEPTH: Final = 4
 """`<results_dir>/[<run_name>/]<namespace>/<run_id>`: a run lies no deeper."""
@@ -30,7 +29,7 @@ def newest_run(path: Path) -> NewestRun:
 
     A path that holds no run is given back: whoever reads it says what is wrong with it.
     """
-    if RunFiles(path).document.exists() or not path.is_dir():
+    if holds_run(path) or not path.is_dir():
         return NewestRun(path, 0)
     return newest_of(runs_below(path)) or NewestRun(path, 0)
 
@@ -50,7 +49,7 @@ def newest_of(roots: Iterable[Path]) -> NewestRun | None:
 
 def runs_below(folder: Path, depth: int = MAX_DEPTH) -> Iterator[Path]:
     """Find the run directories in and below a folder; links are not followed."""
-    if RunFiles(folder).document.exists():
+    if holds_run(folder):
         yield folder
         return
     if depth <= 0:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Final
 
 from steelyard.config.errors import Fault
-from steelyard.results.documents import RunUnreadable, read_run_document
+from steelyard.results.documents import RunUnreadable, holds_run, read_run_document
 from steelyard.results.layout import RunFiles
 from steelyard.results.lock import is_alive
 
@@ -93,11 +93,13 @@ class Verdict:
 def find_runs(folder: Path) -> Iterator[KeptRun]:
     """Find the runs in and below a folder; links are not followed. Blocking."""
     for root in _roots(folder, 0):
-        yield look_at(root)
+        run = look_at(root)
+        if root.exists():  # else somebody else has just removed it
+            yield run
 
 
 def _roots(folder: Path, depth: int) -> Iterator[Path]:
-    if RunFiles(folder).document.is_file():
+    if holds_run(folder):
         yield folder
         return
     if depth == _MAX_DEPTH:
@@ -114,15 +116,26 @@ def _roots(folder: Path, depth: int) -> Iterator[Path]:
 def look_at(root: Path) -> KeptRun:
     """Measure one run. Blocking."""
     created = None
-    with suppress(RunUnreadable, ValueError):
-        created = datetime.fromisoformat(str(read_run_document(root)["created_at"]))
+    with suppress(RunUnreadable, ValueError, KeyError):
+        said = datetime.fromisoformat(str(read_run_document(root)["created_at"]))
+        created = said if said.tzinfo is not None else None
     sizes: dict[Part, int] = defaultdict(int)
     with suppress(OSError):
         sizes[Part.RECORDS] += root.stat().st_blocks * 512  # the folder itself
-    for entry in os.scandir(root):
-        part = Part.LOGS if entry.name.startswith("run.log") else _PART_OF.get(entry.name)
-        sizes[part or Part.OTHER] += _bytes_of(entry)
-    return KeptRun(root, root.parent, created, is_alive(RunFiles(root).lock), dict(sizes))
+    try:
+        for entry in os.scandir(root):
+            part = Part.LOGS if entry.name.startswith("run.log") else _PART_OF.get(entry.name)
+            sizes[part or Part.OTHER] += _bytes_of(entry)
+    except OSError:  # it cannot be looked into: nobody removes what he has not seen
+        created = None
+    return KeptRun(root, root.parent, created, _may_be_alive(root), dict(sizes))
+
+
+def _may_be_alive(root: Path) -> bool:
+    try:
+        return is_alive(RunFiles(root).lock)
+    except OSError:  # on doubt it runs
+        return True
 
 
 def _bytes_of(entry: os.DirEntry[str]) -> int:
@@ -237,7 +250,7 @@ def remove_rubbish(folder: Path) -> list[Path]:
                 shutil.rmtree(path)
                 names.remove(name)
                 removed.append(path)
-            elif RunFiles(path).document.is_file():
+            elif holds_run(path):
                 names.remove(name)
         if len(Path(place).relative_to(folder).parts) >= _MAX_DEPTH:
             names.clear()

@@ -31,6 +31,7 @@ from steelyard.benchmarks.pack.tool_calling.expected import with_templates
 from steelyard.benchmarks.pack.validators.build import build_validators
 from steelyard.benchmarks.pack.validators.contract import Validator
 from steelyard.benchmarks.pack.validators.making import TemplateSet
+from steelyard.components.artifacts import EvaluationMode
 from steelyard.components.benchmark import EnvironmentNeeds, TaskLimits
 from steelyard.components.environment import Resources
 from steelyard.components.id_forms import missing_pack
@@ -308,7 +309,8 @@ class _Loader:
     def _collect(self, has_files: bool) -> tuple[str, ...]:
         """Name what scoring needs of the agent's working folder.
 
-        Programs that score look at all of it, where the task is about files at all.
+        Programs that score look at all of it, where the task is about files at all; in mode `reuse`
+        they stand in it.
         """
         file = self.file
         reference = file.reference
@@ -330,7 +332,8 @@ class _Loader:
                     self._inner_path(text, ("scoring", "validators", number, *field))
         if file.answer.file is not None:
             self._inner_path(file.answer.file, ("answer", "file"))
-        if any(spec.looks_at_work for spec in specs) and (has_files or paths):
+        is_carried = file.scoring.mode != EvaluationMode.REUSE.value
+        if is_carried and any(spec.looks_at_work for spec in specs) and (has_files or paths):
             return tuple(dict.fromkeys((".", *paths)))
         return tuple(paths)
 
