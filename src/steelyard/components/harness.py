@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
 from pydantic import BaseModel
@@ -137,12 +138,30 @@ class Harness(ABC):
     traits: ClassVar[HarnessTraits]
     Params: ClassVar[type[BaseModel]] = NoParams
 
+    data_dir: Path | None = None
+    """Where data lie, as the settings say; set once it is made. None: nothing is said."""
+
     def __init__(self, params: BaseModel) -> None:
         self.params = params
 
     @classmethod
     def unavailable(cls) -> str | None:
         """Say what this machine lacks to run it, and the remedy; None where nothing."""
+        return None
+
+    def lacking(self) -> str | None:
+        """Say what this machine lacks to run it with these parameters; None where nothing.
+
+        A program that is not installed is such a thing. Asked when planning, once `data_dir` is
+        set.
+        """
+        return self.unavailable()
+
+    def installation(self) -> Callable[[], str] | None:
+        """Give what installs all that `lacking` names; None where a person must.
+
+        Called, blocking, where the user let missing programs be installed; gives what was done.
+        """
         return None
 
     async def prepare(self) -> None:

@@ -85,6 +85,18 @@ BUILTINS: Final[Mapping[Kind, Mapping[str, Entry]]] = MappingProxyType(
                 "steelyard.harnesses.command:Command",
                 "any program of the environment, its model calls through the gateway",
             ),
+            "claude_code": Entry(
+                "steelyard.harnesses.cli_agent.agents:ClaudeCode",
+                "Claude Code, installed once and mounted; speaks anthropic",
+            ),
+            "codex": Entry(
+                "steelyard.harnesses.cli_agent.agents:Codex",
+                "Codex, installed once and mounted; speaks openai-responses",
+            ),
+            "mini_swe_agent": Entry(
+                "steelyard.harnesses.cli_agent.agents:MiniSweAgent",
+                "mini-SWE-agent, installed once and mounted; speaks openai-chat",
+            ),
             "oracle": Entry("steelyard.harnesses.oracle:Oracle", "plays each task's reference"),
             "nop": Entry("steelyard.harnesses.nop:Nop", "does nothing; the floor"),
         },
@@ -96,6 +108,11 @@ BUILTINS: Final[Mapping[Kind, Mapping[str, Entry]]] = MappingProxyType(
             "sandbox": Entry(
                 "steelyard.environments.sandbox:Sandbox",
                 "bubblewrap: no network, read-only system, limits, no daemon",
+            ),
+            "docker": Entry(
+                "steelyard.environments.docker.provider:Docker",
+                "a container of Docker or Podman: images, limits, closed or named networks",
+                extra="docker",
             ),
         },
         Kind.ANALYZER: {

@@ -1,0 +1,1 @@
+"""One module an agent: from its own log to steps. Pure; none of them raises."""
