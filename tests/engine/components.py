@@ -102,6 +102,7 @@ class ScriptParams(BaseModel):
     right: dict[str, list[int]] = {}
     """Which attempts of which tasks are right; every one where it is empty."""
     fatal: list[str] = []
+    errors: list[str] = []
     refused: bool = False
     large: int = 0
     opens: bool = False
@@ -135,6 +136,8 @@ class Scripted(Harness):
             await asyncio.sleep(script.sleep_s)
         if context.task_id in script.fatal:
             raise AttemptFault(IssueCode.HARNESS_CRASHED, "as scripted")
+        if context.task_id in script.errors:
+            raise AttemptFault(IssueCode.AGENT_FAILED, "as scripted")
         if script.refused:
             raise AttemptFault(IssueCode.MODEL_ENDPOINT_REJECTED, "401", request_fault=True)
         if script.large:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from steelyard.engine.opening import all_tasks, selected
 from steelyard.engine.plan import make_plan
 from steelyard.engine.request_plan import RequestPlan
 from steelyard.results.documents import part, read_run_document
+from steelyard.results.identity import identity_differences
 from steelyard.results.reader import RunReader
 from steelyard.results.reuse import choose_source, fired_limits
 
@@ -53,7 +54,7 @@ def explain(run_dir: Path, resolution: Resolution, request: str | None) -> dict[
     saved = part(document, "identities")
     present = plan.document()["identities"]
     differences = {
-        side: list(_differences(part(saved, side), present[side]))
+        side: list(identity_differences(part(saved, side), present[side]))
         for side in ("generation", "evaluation")
     }
     return {
@@ -107,12 +108,3 @@ def _request_plan(resolution: Resolution, name: Any) -> RequestPlan:
         )
     plan = make_plan(resolution, clock=SystemClock())
     return plan.requests[names.index(name)]
-
-
-def _differences(was: Any, now: Any, path: str = "") -> Iterator[dict[str, Any]]:
-    if isinstance(was, Mapping) and isinstance(now, Mapping):
-        for key in sorted({*was, *now}):
-            inner = f"{path}.{key}" if path else str(key)
-            yield from _differences(was.get(key), now.get(key), inner)
-    elif was != now:
-        yield {"field": path, "was": was, "is": now}

@@ -20,9 +20,11 @@ from steelyard.engine.carry_over import CarryOver, divide, source_chain, taken_r
 from steelyard.engine.request_plan import RequestPlan
 from steelyard.engine.run_state import RunState
 from steelyard.engine.unfit import unfit_warning
+from steelyard.results.documents import part
 from steelyard.results.files import Faults, StorageFailed
+from steelyard.results.identity import identity_differences
 from steelyard.results.journal import EventKind, Journal
-from steelyard.results.reuse import ReuseSource, choose_source, fired_limits
+from steelyard.results.reuse import ASKED_ANEW, ReuseSource, choose_source, fired_limits
 from steelyard.results.run_folder import create_run
 from steelyard.results.syncer import Syncer
 
@@ -77,6 +79,8 @@ def load(plan: RequestPlan, own_run_id: str) -> Loaded:
         carry = divide(plan, tasks, chain) if chain else None
         if carry is not None:
             note = f"{note}: {_taken(carry, len(tasks) * plan.k)}"
+            if ASKED_ANEW in carry.why_run:
+                note += f"; changed: {_changed(plan, chain[0])}"
         if note is not None:
             note += passed
         if (unfit := unfit_warning(plan, tasks)) is not None:
@@ -132,6 +136,18 @@ def _taken(carry: CarryOver, planned: int) -> str:
         more = "; …" if len(carry.why_run) > _REASONS_SAID else ""
         parts.append(f"{count} run ({why}{more})")
     return ", ".join(parts)
+
+
+def _changed(plan: RequestPlan, source: ReuseSource) -> str:
+    """Name what an agent is asked, or is, and was not in an earlier run."""
+    saved = part(part(source.document, "identities"), "generation")
+    present = plan.document()["identities"]["generation"]
+    found = [
+        f"{one['field']} was {one['was']!r:.60}, is {one['is']!r:.60}"
+        for one in identity_differences(saved, present)
+    ]
+    more = f"; and {len(found) - _REASONS_SAID} more" if len(found) > _REASONS_SAID else ""
+    return "; ".join(found[:_REASONS_SAID]) + more if found else "what the tasks show"
 
 
 async def take_over(run: RunState, tasks: Sequence[Task], carry: CarryOver) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, Final
@@ -236,6 +236,16 @@ def canonical_json(value: Any) -> bytes:
         return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
     except TypeError:
         return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
+
+
+def identity_differences(was: Any, now: Any, path: str = "") -> Iterator[dict[str, Any]]:
+    """Give each field in which two identities' parts differ: `{field, was, is}`."""
+    if isinstance(was, Mapping) and isinstance(now, Mapping):
+        for key in sorted({*was, *now}):
+            inner = f"{path}.{key}" if path else str(key)
+            yield from identity_differences(was.get(key), now.get(key), inner)
+    elif was != now:
+        yield {"field": path, "was": was, "is": now}
 
 
 def _identity(base: bytes, content: Any) -> str:

@@ -42,6 +42,9 @@ from steelyard.results.reuse_choice import choose_source as choose_source
 REUSABLE: Final = frozenset({Outcome.SCORED, Outcome.FAILED_ERROR, Outcome.TIMED_OUT})
 """Outcomes that say something about the agent, and so may be taken over."""
 
+ASKED_ANEW: Final = "what the agent was asked has changed"
+"""Why an attempt is executed whose generation identity is another."""
+
 LIMIT_ISSUES: Final = frozenset({IssueCode.AGENT_TIMED_OUT, IssueCode.ATTEMPT_BUDGET})
 """A limit fired: the result stands only under the same limits."""
 
@@ -200,7 +203,7 @@ class ReuseSource:
             pending = self._pending(task_id, attempt, generation, rescoring)
             return pending or self._missing(task_id, attempt)
         if saved.generation != generation:
-            return _execute("what the agent was asked has changed")
+            return _execute(ASKED_ANEW)
         broken = self._broken_file(saved)
         lost = f"{self._name(task_id, attempt)}: {broken}"
         fatal = [issue for issue in saved.last_issues if issue.severity is Severity.FATAL]
@@ -274,7 +277,7 @@ class ReuseSource:
             if found is None or found.mode == DROPPED or not rescoring.from_checkpoint:
                 return None
             if found.generation != generation:
-                return _execute("what the agent was asked has changed")
+                return _execute(ASKED_ANEW)
             self._check_inputs(found, rescoring)
         except CheckpointDamaged as error:
             warning = f"{self._name(task_id, attempt)}: {error}"
