@@ -49,6 +49,9 @@ COMMANDS: Final[Mapping[str, CommandRow]] = MappingProxyType(
             "Say what a run would take from another, and why.",
         ),
         "pack": CommandRow("steelyard.cli.pack:pack", "Write, check and look at packs."),
+        "agent": CommandRow(
+            "steelyard.cli.agent:agent", "Install, list and remove agents' programs."
+        ),
         "schema": CommandRow("steelyard.cli.schema:schema", "Print a file format's JSON Schema."),
         "du": CommandRow("steelyard.cli.disk:du", "Say what runs take on disk."),
         "prune": CommandRow("steelyard.cli.disk:prune", "Remove old runs by a retention rule."),

@@ -40,6 +40,8 @@ class Problem:
     remedy: str | None = None
     extra: str | None = None
     """The optional dependency of our own package whose absence is the cause."""
+    program: str | None = None
+    """The harness whose program can be installed and is not, where that is the cause."""
 
     def __str__(self) -> str:
         place = str(self.where)

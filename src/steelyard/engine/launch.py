@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, ExitStack
 from dataclasses import dataclass, replace
 
 from steelyard.components.clock import Clock, SystemClock
 from steelyard.components.extras import install_locked
-from steelyard.config.errors import BadInput, Problem
+from steelyard.config.errors import BadInput
 from steelyard.config.redaction import Redactor
 from steelyard.config.resolve import Resolution
 from steelyard.engine.control import Controls
@@ -67,7 +67,7 @@ def prepare(
     plan = make_plan(resolution, clock=clock, maker=maker)
     installed: tuple[str, ...] = ()
     if plan.lacking and resolution.orchestration.runtime.auto_install_dependencies:
-        installed = _install(plan.lacking)
+        installed = _install(plan)
         plan = make_plan(resolution, clock=clock, maker=maker)
     if plan.lacking:
         raise BadInput.of(plan.lacking)
@@ -77,19 +77,22 @@ def prepare(
     return Prepared(plan, maker, Redactor(secrets, secret_env=secret_env), clock, installed)
 
 
-def _install(lacking: Sequence[Problem]) -> tuple[str, ...]:
-    """Install the extras that are lacking; nothing where anything else is, too.
+def _install(plan: Plan) -> tuple[str, ...]:
+    """Install the extras and programs that are lacking; nothing where anything else is, too.
 
     Raises:
-        BadInput: what is lacking is no extra of ours.
-        NotInstalled: the installer failed.
+        BadInput: what is lacking is neither.
+        Fault: an installer failed.
     """
-    if any(problem.extra is None for problem in lacking):
-        raise BadInput.of(lacking)
-    return tuple(
-        f"{extra}: {install_locked(extra)}"
-        for extra in sorted({problem.extra for problem in lacking if problem.extra})
-    )
+    if any(problem.extra is None and problem.program is None for problem in plan.lacking):
+        raise BadInput.of(plan.lacking)
+    extras = sorted({problem.extra for problem in plan.lacking if problem.extra})
+    done = [f"{extra}: {install_locked(extra)}" for extra in extras]
+    for request in plan.requests:
+        installs = request.services.harness.installation()
+        if installs is not None:  # of a request before it, another may have installed it
+            done.append(installs())
+    return tuple(done)
 
 
 async def launch(

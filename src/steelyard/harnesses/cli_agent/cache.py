@@ -6,39 +6,30 @@ it while others wait. Its last file tells what was installed; what changed since
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import os
 import shutil
 import stat
 import tempfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-import platformdirs
-
+from steelyard.components.installed_agents import MANIFEST, agents_folder, alone_with
 from steelyard.config.errors import Fault
 from steelyard.harnesses.cli_agent.agent import Agent
 from steelyard.harnesses.cli_agent.npm import install_npm
 from steelyard.harnesses.cli_agent.pypi import install_pypi
 from steelyard.harnesses.cli_agent.sources import Files, Npm
 
-MANIFEST: Final = "steelyard-agent.json"
 SCHEMA: Final = "agent-install/1"
 _PARTIAL: Final = ".partial-"
 
 
 class DamagedInstall(Fault):
     """An installed folder that is not what was installed."""
-
-
-def default_data_dir() -> Path:
-    """Give the folder for data where `runtime.data_dir` names none: the user's own."""
-    return Path(platformdirs.user_data_dir("steelyard", appauthor=False))
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +56,6 @@ class Wanted:
     def home(self) -> Path:
         """Where all versions of the agent lie."""
         return agents_folder(self.data_dir) / self.agent.id
-
-
-def agents_folder(data_dir: Path) -> Path:
-    """Give the folder of all installed agents."""
-    return data_dir / "agents"
 
 
 def is_installed(wanted: Wanted) -> bool:
@@ -115,7 +101,7 @@ def install(wanted: Wanted, *, timeout_s: float) -> Path:
         UnsupportedMachine: there is no program for this machine.
     """
     wanted.home.mkdir(parents=True, exist_ok=True)
-    with _alone(wanted.home / ".lock"):
+    with alone_with(wanted.home):
         found = installed(wanted)
         if found is not None:
             return found
@@ -140,23 +126,6 @@ def install(wanted: Wanted, *, timeout_s: float) -> Path:
             shutil.rmtree(partial, ignore_errors=True)
             raise
     return wanted.folder
-
-
-def remove(folder: Path) -> None:
-    """Remove one installed folder: first its manifest, so that nobody takes half of it."""
-    with _alone(folder.parent / ".lock"):
-        (folder / MANIFEST).unlink(missing_ok=True)
-        shutil.rmtree(folder)
-
-
-def manifests(data_dir: Path) -> Iterator[tuple[Path, Mapping[str, Any]]]:
-    """Iterate over what is installed: folders with what they say of themselves."""
-    for file in sorted(agents_folder(data_dir).glob(f"*/*/{MANIFEST}")):
-        try:
-            found = json.loads(file.read_bytes())
-        except (OSError, ValueError):
-            found = {}
-        yield file.parent, found if isinstance(found, dict) else {}
 
 
 def tree_digest(folder: Path) -> str:
@@ -204,14 +173,3 @@ def _open_to_all(folder: Path) -> None:
                 mode = path.stat().st_mode
                 runs = path.is_dir() or mode & stat.S_IXUSR
                 path.chmod((stat.S_IMODE(mode) | (0o555 if runs else 0o444)) & 0o755)
-
-
-@contextmanager
-def _alone(path: Path) -> Iterator[None]:
-    """Hold a lock that goes with its process."""
-    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(fd)

@@ -17,6 +17,7 @@ from pydantic import BaseModel
 from steelyard.components.environment import Mount, Session
 from steelyard.components.gateway import ModelAccess
 from steelyard.components.harness import Harness, HarnessContext, HarnessResult, HarnessTraits
+from steelyard.components.installed_agents import default_data_dir
 from steelyard.components.issues import AttemptFault, IssueCode
 from steelyard.config.errors import SteelyardError
 from steelyard.harnesses.cli_agent import cache
@@ -77,7 +78,7 @@ class CliAgent(Harness):
     @property
     def wanted(self) -> cache.Wanted:
         """What is to be installed, and where."""
-        data_dir = self.data_dir or cache.default_data_dir()
+        data_dir = (self.data_dir or default_data_dir()).absolute()
         return cache.Wanted(self.agent, self._params.version, data_dir)
 
     def lacking(self) -> str | None:
