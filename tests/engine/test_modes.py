@@ -312,6 +312,24 @@ def test_a_secret_in_an_artifact_is_flagged_and_not_changed(tmp_path: Path) -> N
     assert [issue.code for issue in result.issues] == [IssueCode.ARTIFACT_FLAGGED]
 
 
+@pytest.mark.parametrize("where", ["answer", "inputs", "nowhere"])
+def test_a_secret_in_a_checkpoint_is_flagged_and_not_changed(where: str, tmp_path: Path) -> None:
+    """What is scored must not change because a secret was covered."""
+    storage = Storage(has_secret=lambda data: b"sk-canary" in data)
+
+    async def agent(context: HarnessContext) -> str:
+        await (await context.session()).write_file(
+            "out", b"my sk-canary" if where == "inputs" else b"mine"
+        )
+        return "my sk-canary" if where == "answer" else "right"
+
+    played(tmp_path, {"collect": ("out",)}, agent, storage=storage)
+    found = read_checkpoint(tmp_path, "t", 1)
+    assert found is not None
+    assert found.flagged is (where != "nowhere")
+    assert found.answer == ("my sk-canary" if where == "answer" else "right")
+
+
 @pytest.mark.parametrize("mode", ["reuse", "fresh", None])
 def test_a_pack_says_where_it_is_scored(mode: str | None, tmp_path: Path) -> None:
     pack = tmp_path / "pack"

@@ -24,7 +24,7 @@ from steelyard.config.secrets import SecretStore
 from steelyard.results.files import WritePoint
 from steelyard.results.step_log import StepLog
 from tests.security.echoing import echoing
-from tests.security.planted import SECRETS, found_in, said_in_every_form
+from tests.security.planted import SECRETS, found_below, found_in, said_in_every_form
 from tests.security.test_canary import orchestration, run
 
 pytestmark = pytest.mark.integration
@@ -57,7 +57,7 @@ NOTHING_OF_OTHERS: Final[Mapping[WritePoint, str]] = {
 UNCHANGED: Final[Mapping[str, str]] = {
     "inputs_collected": "what agents leave is flagged, never rewritten: tests/engine",
     "artifacts_collected": "what agents leave is flagged, never rewritten: tests/engine",
-    "checkpoint_written": "the scoring inputs of the record: tests/engine",
+    "checkpoint_written": "the scoring inputs of the record: tests/engine/test_modes.py",
     "checkpoint_synced": "as above",
     "checkpoint_renamed": "as above",
 }
@@ -67,9 +67,15 @@ SHOWS_A_RUN: Final[Mapping[str, tuple[tuple[str, ...], ...]]] = {
     "summary": (("RUN",), ("RUN", "--json"), ("RUN", "--junit", "out.xml", "--markdown", "out.md")),
     "analysis": (("RUN", "--analyzer", "failures"), ("RUN", "--analyzer", "failures", "--json")),
     "show": (("RUN",), ("RUN", "t0"), ("RUN", "--json", "t0")),
-    "compare": (("RUN", "RUN"), ("RUN", "RUN", "--json")),
+    "compare": (
+        ("RUN", "RUN"),
+        ("TWIN", "RUN"),
+        ("TWIN", "RUN", "--json"),
+        ("TWIN", "RUN", "--junit", "out.xml", "--markdown", "out.md"),
+    ),
     "explain-reuse": (("RUN", "--with", "o.json"),),
     "du": ((), ("--json",)),
+    "env": (("list",), ("list", "--json")),
     "prune": (("--keep-last", "1", "--json"),),
     "upgrade": (("results", "--json"),),
     "config": (("show", "o.json"), ("show", "o.json", "--json"), ("check", "o.json")),
@@ -156,11 +162,13 @@ def test_lines_of_a_json_log_are_json_whatever_is_redacted(leaked: Leaked) -> No
 
 TELLS_WORDS: Final = ("summary", "analysis", "show")
 """What these show depends on what was said; of the others one launch is enough."""
+ENOUGH: Final = {"compare": "log"}
+"""Which launch, where it is not the one in which all fails: a comparison needs scores."""
 COMMAND_LINES: Final = {
     f"{mode}: {' '.join((command, *row))}": (mode, command, row)
     for command, rows in SHOWS_A_RUN.items()
     for row in rows
-    for mode in (MODES if command in TELLS_WORDS else ("raise",))
+    for mode in (MODES if command in TELLS_WORDS else (ENOUGH.get(command, "raise"),))
 }
 
 
@@ -169,14 +177,30 @@ def test_no_command_shows_a_secret(leaked: Leaked, line: str, tmp_path: Path) ->
     mode, command, arguments = COMMAND_LINES[line]
     shutil.copytree(leaked.folder / mode, tmp_path / "copy")
     (root,) = (tmp_path / "copy/results/leaks").iterdir()
-    placed = [str(root) if one == "RUN" else one for one in arguments]
-    ended = run(tmp_path / "copy", command, *placed)
+    places = {"RUN": str(root)}
+    if "TWIN" in arguments:
+        places["TWIN"] = str(shutil.copytree(root, root.with_name("twin")))
+    ended = run(tmp_path / "copy", command, *(places.get(one, one) for one in arguments))
     assert "Traceback" not in ended.stderr
+    assert "TWIN" not in arguments or ended.returncode == 0, ended.stderr
     assert ended.stdout or ended.stderr
     assert found_in(ended.stdout + ended.stderr) == []
     for name in ("out.xml", "out.md"):
         if name in arguments:
             assert found_in((tmp_path / "copy" / name).read_bytes()) == []
+
+
+def test_what_retries_and_calibrations_write_holds_no_secret(tmp_path: Path) -> None:
+    """`execution.json`, the trajectory beside it, `calibration.json`, and both reports."""
+    more = ("--max-retries", "1", "--calibrate", "--junit", "out.xml", "--markdown", "out.md")
+    with echoing() as port:
+        ended = run(tmp_path, "launch", "o.json", *more, document=orchestration(port, "raise"))
+    names = {path.name for path in (tmp_path / "results").rglob("*") if path.is_file()}
+    assert {"execution.json", "calibration.json", "trajectory.json"} <= names
+    assert found_below(tmp_path / "results") == []
+    assert found_in(ended.stdout + ended.stderr) == []
+    for name in ("out.xml", "out.md"):
+        assert found_in((tmp_path / name).read_bytes()) == []
 
 
 def test_the_log_of_steps(tmp_path: Path) -> None:
@@ -197,6 +221,7 @@ import json, steelyard as sy
 result = sy.launch(json.load(open("o.json")))
 run = result["leaks"]
 print(result._repr_html_(), run._repr_html_(), run.metrics, repr(result), repr(run))
+print(run.to_pandas().to_json(), run.to_pandas().to_csv(), run.to_polars().write_json())
 for attempt in run.attempts():
     print(attempt.answer, attempt.issues, attempt.details, run.trajectory(attempt))
 """
