@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import os
+import re
+import secrets
+import shlex
+import shutil
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 from steelyard.cli.show import show
-from steelyard.engine.dead_runs import dead_sessions
+from steelyard.engine.dead_runs import dead_remains
 from steelyard.engine.events import Unobserved
+from steelyard.engine.launch import launch, prepare
+from steelyard.results.lock import is_alive
 from steelyard.results.summary import rebuild
-from tests.engine.launching import COMPONENTS, request, run_all
+from tests.engine.keeping import closed, command, listed
+from tests.engine.launching import COMPONENTS, request, resolved, run_all
 
 pytestmark = pytest.mark.integration
 
@@ -24,7 +34,8 @@ CHILD = """
 import sys
 from pathlib import Path
 from tests.engine.launching import request, run_all
-run_all(Path(sys.argv[1]), request(benchmark={"tasks": 1}, harness={"execs": "sleep 97"}))
+folder, naps = sys.argv[1:]
+run_all(Path(folder), request(benchmark={"tasks": 1}, harness={"execs": "sleep " + naps}))
 """
 
 
@@ -36,41 +47,170 @@ class Notices(Unobserved):
         self.said.append(message)
 
 
-def killed(tmp_path: Path) -> None:
-    """Launch, wait until the agent's program runs, kill the driver alone."""
+def launched(tmp_path: Path, naps: str) -> subprocess.Popen[bytes]:
+    """Launch in a process of its own; wait until the agent's program runs."""
     env = os.environ | {"PYTHONPATH": str(COMPONENTS.parents[2])}
-    child = subprocess.Popen([sys.executable, "-c", CHILD, str(tmp_path)], env=env)
-    deadline = time.monotonic() + 30
-    while not sleepers() and time.monotonic() < deadline:
+    child = subprocess.Popen([sys.executable, "-c", CHILD, str(tmp_path), naps], env=env)
+    deadline = time.monotonic() + 60
+    while not sleepers(naps) and time.monotonic() < deadline:
         time.sleep(0.05)
+    assert sleepers(naps), "the agent's program never started"
+    return child
+
+
+def killed(tmp_path: Path, naps: str) -> Path:
+    """Launch, wait until the agent's program runs, kill the driver alone; the run."""
+    child = launched(tmp_path, naps)
     child.send_signal(signal.SIGKILL)
     child.wait()
+    return max((tmp_path / "results" / "r").iterdir())
 
 
-def sleepers() -> list[int]:
+def sleepers(naps: str) -> list[int]:
     found = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
-            if path.read_bytes() == b"sleep\x0097\x00":
+            if path.read_bytes() == f"sleep\0{naps}\0".encode():
                 found.append(int(path.parent.name))
         except OSError:
             continue
     return found
 
 
-def test_what_a_killed_launch_left_is_named_with_its_run_and_not_ended(tmp_path: Path) -> None:
-    killed(tmp_path)
-    (pid,) = sleepers()
-    try:
-        (dead,) = (tmp_path / "results" / "r").iterdir()
-        notices = Notices()
-        run_all(tmp_path, request(benchmark={"tasks": 1}), observer=notices)
-        (said,) = [text for text in notices.said if "left" in text]
-        assert dead.name in said
-        assert str(pid) in said
-        assert sleepers() == [pid]
-    finally:
+def gone(naps: str) -> bool:
+    deadline = time.monotonic() + 20
+    while sleepers(naps) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return not sleepers(naps)
+
+
+@pytest.fixture
+def naps() -> Iterator[str]:
+    """Seconds that no other test sleeps; who still does at the end is ended."""
+    seconds = f"600.{secrets.randbelow(10**9):09}"
+    yield seconds
+    for pid in sleepers(seconds):
         os.kill(pid, signal.SIGKILL)
+
+
+def notices(tmp_path: Path, *, reap: bool = False) -> list[str]:
+    """Launch once more, and give what is said."""
+    observer = Notices()
+    prepared = prepare(resolved(tmp_path, request(benchmark={"tasks": 1})))
+    asyncio.run(launch(prepared, observer=observer, reap=reap))
+    return observer.said
+
+
+def test_what_a_killed_launch_left_is_named_with_what_ends_it_and_not_ended(
+    tmp_path: Path, naps: str
+) -> None:
+    dead = killed(tmp_path, naps)
+    (pid,) = sleepers(naps)
+    (said,) = [text for text in notices(tmp_path) if "left" in text]
+    assert said.startswith(f"{dead.name} died and left 2 behind: process {pid}")
+    assert sleepers(naps) == [pid]
+    remedy = re.search(r"`(steelyard env close [^`]*)` ends it, and so does --reap", said)
+    assert remedy is not None, said
+    done = command(*shlex.split(remedy[1])[1:])
+    assert f"process {pid}" in done.stdout
+    assert gone(naps)
+    assert not [text for text in notices(tmp_path) if "left" in text]
+
+
+def test_reap_ends_what_a_dead_run_left_and_nothing_of_a_live_one_beside(
+    tmp_path: Path, naps: str
+) -> None:
+    beside = f"1{naps}"
+    dead = killed(tmp_path, naps)
+    live = launched(tmp_path, beside)
+    try:
+        (pid,) = sleepers(beside)
+        said = notices(tmp_path, reap=True)
+        (ended,) = [text for text in said if "ended what" in text]
+        assert ended.startswith(f"ended what {dead.name} left when it died: process ")
+        assert gone(naps)
+        assert not [text for text in said if "behind" in text]
+        assert sleepers(beside) == [pid]
+        assert live.poll() is None
+        (one,) = [one for one in listed(tmp_path / "results") if one["of"] == "task"]
+        assert one["state"] == "live"
+        refused = command("env", "close", str(tmp_path / "results"), "--id", one["id"], status=2)
+        assert "its run goes on" in refused.stderr
+        assert one["run"] in refused.stderr
+        left_alone = closed(tmp_path / "results")
+        assert (left_alone["ended"], len(left_alone["in_use"])) == ([], 1)
+        assert sleepers(beside) == [pid]
+    finally:
+        live.send_signal(signal.SIGINT)
+        assert live.wait(60) is not None
+    assert gone(beside)
+
+
+def test_a_copy_of_a_live_runs_folder_is_not_taken_for_a_dead_run(
+    tmp_path: Path, naps: str
+) -> None:
+    live = launched(tmp_path, naps)
+    try:
+        (original,) = (tmp_path / "results" / "r").iterdir()
+        copy = original.with_name("20200101_000000")
+        shutil.copytree(original, copy)
+        assert not is_alive(copy / "lock")
+        said = notices(tmp_path, reap=True)
+        assert len(sleepers(naps)) == 1, said
+        assert not [text for text in said if "ended what" in text]
+        # Where both are seen, what they share is the live one's.
+        states = {one["run"]: one["state"] for one in listed(tmp_path / "results")}
+        assert states == {str(original): "live"}
+        assert {one["state"] for one in listed(copy)} == {"unknown"}
+        closed(tmp_path / "results")
+        closed(copy)
+        assert len(sleepers(naps)) == 1
+    finally:
+        live.send_signal(signal.SIGINT)
+        live.wait(60)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "said"),
+    [
+        ("hostname", "elsewhere", "another host (elsewhere)"),
+        ("boot_id", "0000", "another boot of this machine (0000)"),
+        ("pid_namespace", 1, "another process namespace (1)"),
+        ("boot_id", None, "another boot of this machine"),
+    ],
+)
+def test_what_cannot_be_proven_dead_from_here_is_told_and_not_ended(
+    tmp_path: Path, naps: str, field: str, value: object, said: str
+) -> None:
+    dead = killed(tmp_path, naps)
+    lock = dead / "lock"
+    lock.write_text(json.dumps(json.loads(lock.read_text()) | {field: value}))
+    heard = [text for text in notices(tmp_path, reap=True) if "left" in text]
+    assert len(heard) == 1
+    assert said in heard[0]
+    assert "nothing of it is ended" in heard[0]
+    assert len(sleepers(naps)) == 1
+    (one,) = listed(dead)
+    assert (one["state"], said in one["why"]) == ("unknown", True)
+    closed(dead)
+    assert len(sleepers(naps)) == 1
+
+
+@pytest.mark.parametrize("damage", ["no lock", "empty lock", "lock is a folder"])
+def test_a_run_whose_lock_cannot_be_read_is_not_taken_for_dead(
+    tmp_path: Path, naps: str, damage: str
+) -> None:
+    dead = killed(tmp_path, naps)
+    (dead / "lock").unlink()
+    if damage == "empty lock":
+        (dead / "lock").touch()
+    if damage == "lock is a folder":
+        (dead / "lock").mkdir()
+    notices(tmp_path, reap=True)
+    closed(dead)
+    assert len(sleepers(naps)) == 1
+    (one,) = listed(dead)
+    assert one["state"] == "unknown"
 
 
 def test_what_a_killed_run_was_doing_is_named_with_what_it_had_cost(tmp_path: Path) -> None:
@@ -79,9 +219,7 @@ def test_what_a_killed_run_was_doing_is_named_with_what_it_had_cost(tmp_path: Pa
     child = subprocess.run(command, check=False, capture_output=True)
     assert child.returncode == -signal.SIGKILL, child.stderr
     (dead,) = (tmp_path / "results" / "r").iterdir()
-    notices = Notices()
-    run_all(tmp_path, request(benchmark={"tasks": 1}), observer=notices)
-    (said,) = [text for text in notices.said if "under way" in text]
+    (said,) = [text for text in notices(tmp_path) if "under way" in text]
     assert said.startswith(f"{dead.name} died with ")
     assert "t0 attempt 1 (1 model calls, $0.2500 so far)" in said
     shown = CliRunner().invoke(show, [str(dead)], catch_exceptions=False)
@@ -90,8 +228,8 @@ def test_what_a_killed_run_was_doing_is_named_with_what_it_had_cost(tmp_path: Pa
     assert "1 model requests, cost $0.2500" in (dead / "summary.md").read_text()
 
 
-def test_a_run_that_ended_and_one_that_is_alive_leave_nothing_to_look_for(tmp_path: Path) -> None:
+def test_a_run_that_ended_leaves_nothing_to_look_for(tmp_path: Path) -> None:
     result = run_all(tmp_path, request())
     namespace = result.requests[0].run_dir.parent
-    assert dead_sessions(namespace, "none") == {}
-    assert dead_sessions(tmp_path / "absent", "none") == {}
+    assert dead_remains(namespace, None) == []
+    assert dead_remains(tmp_path / "absent", None) == []

@@ -176,8 +176,9 @@ async def _close(
 
 def _named(remains: Sequence[Remains], ids: Sequence[str], place: Path) -> list[Remains]:
     from steelyard.config.validation import nearest
+    from steelyard.results.remains import by_token
 
-    known = {one.token: one for one in remains}
+    known = by_token(remains)
     problems = []
     for token in ids:
         if token not in known:
@@ -204,9 +205,9 @@ def _one(place: Path, token: str) -> Remains:
         BadInput: no run knows it, or it was not kept.
     """
     from steelyard.config.validation import nearest
-    from steelyard.results.remains import remains_below
+    from steelyard.results.remains import by_token, remains_below
 
-    known = {one.token: one for one in remains_below(place)}
+    known = by_token(remains_below(place))
     found = known.get(token)
     if found is None:
         near = nearest(token, known)

@@ -23,7 +23,7 @@ from steelyard.config.secrets import SecretStore
 from steelyard.engine.services import EndpointPool, Maker
 from steelyard.engine.spec import ComponentSpec
 from steelyard.results.documents import part, read_run_document
-from steelyard.results.remains import Remains
+from steelyard.results.remains import Remains, by_token
 
 log = logging.getLogger(__name__)
 
@@ -109,24 +109,24 @@ def _params(remains: Remains) -> Mapping[str, Any]:
 
 
 async def find_standing(remains: Iterable[Remains], providers: Providers) -> Found:
-    """Ask each provider once what of these still exists."""
+    """Ask each provider once what of these still exists; each token is given once."""
     problems: dict[str, None] = {}
     standing: list[Standing] = []
-    for environment, group in _groups(remains, providers, problems):
-        by_token = {one.token: one for one in group}
+    for environment, group in _groups(by_token(remains).values(), providers, problems):
+        asked = {one.token: one for one in group}
         try:
             async with asyncio.timeout(_ASK_WAIT_S):
-                items = await environment.find_leftovers(list(by_token))
+                items = await environment.find_leftovers(list(asked))
         except Exception as error:  # somebody else's code
             log.debug("%s could not be asked for leftovers", environment.id, exc_info=True)
             problems[f"{environment.id} cannot be asked: {error or type(error).__name__}"] = None
             continue
         found: dict[str, list[Leftover]] = {}
         for item in items:
-            if item.token in by_token:
+            if item.token in asked:
                 found.setdefault(item.token, []).append(item)
         standing += [
-            Standing(one, tuple(found[token])) for token, one in by_token.items() if token in found
+            Standing(one, tuple(found[token])) for token, one in asked.items() if token in found
         ]
     return Found(tuple(standing), tuple(problems))
 
@@ -139,7 +139,7 @@ async def end_standing(standing: Sequence[Standing], providers: Providers) -> li
     """
     if any(not one.remains.may_end for one in standing):
         raise ValueError("what a run may still use is not ended")
-    by_token = {one.remains.token: one for one in standing}
+    known = {one.remains.token: one for one in standing}
     failed: list[NotEnded] = []
     problems: dict[str, None] = {}
     for environment, group in _groups((one.remains for one in standing), providers, problems):
@@ -147,7 +147,7 @@ async def end_standing(standing: Sequence[Standing], providers: Providers) -> li
         why = "it is still there"
         try:
             async with asyncio.timeout(_END_WAIT_S):
-                items = [item for token in tokens for item in by_token[token].items]
+                items = [item for token in tokens for item in known[token].items]
                 await environment.end_leftovers(items)
         except Exception as error:  # somebody else's code
             log.debug("%s could not end leftovers", environment.id, exc_info=True)
@@ -156,7 +156,7 @@ async def end_standing(standing: Sequence[Standing], providers: Providers) -> li
         failed += [NotEnded(one, why) for one in left.standing]
         if left.problems:
             seen = {one.remains.token for one in left.standing}
-            failed += [NotEnded(by_token[t], left.problems[0]) for t in tokens if t not in seen]
+            failed += [NotEnded(known[t], left.problems[0]) for t in tokens if t not in seen]
     return failed
 
 

@@ -7,7 +7,7 @@ disagree. On doubt a run counts as one that may still go on.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -41,6 +41,14 @@ class RemainsState(StrEnum):
     """Its run goes on and may use it."""
     UNKNOWN = "unknown"
     """Nobody can prove from here that its run is over."""
+
+
+_FORBIDS_MOST: Final = (
+    RemainsState.LIVE,
+    RemainsState.UNKNOWN,
+    RemainsState.LEFT,
+    RemainsState.KEPT,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +111,16 @@ def remains_of(root: Path) -> list[Remains]:
         return _read(RunReader(root), ownership)
     except (SteelyardError, OSError):
         return []
+
+
+def by_token(remains: Iterable[Remains]) -> dict[str, Remains]:
+    """Give one for each token: of a run and its copies the one that forbids most."""
+    found: dict[str, Remains] = {}
+    for one in remains:
+        known = found.get(one.token)
+        if known is None or _FORBIDS_MOST.index(one.state) < _FORBIDS_MOST.index(known.state):
+            found[one.token] = one
+    return found
 
 
 def kept_of(reader: RunReader) -> list[Remains]:
