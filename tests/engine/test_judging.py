@@ -99,6 +99,30 @@ def test_a_judged_run_is_scored_and_its_judge_is_paid(tmp_path: Path) -> None:
         assert totals["total_completion_tokens"] == agents > 0
 
 
+def test_the_judges_of_an_attempt_are_asked_side_by_side_and_stand_in_the_packs_order(
+    tmp_path: Path,
+) -> None:
+    names = ("first", "second", "third")
+    validators = "\n    - ".join(
+        f"{{type: judge, name: {name}, assertion: It holds the word., show: []}}" for name in names
+    )
+    with (
+        MockEndpoint("--function", JUDGE) as agent,
+        MockEndpoint("--function", JUDGE, "--latency", "1") as judges,
+    ):
+        one = judged(
+            pack(tmp_path, validators), agent, {"model": {"id": "j", "base_url": judges.url}}
+        )
+        one["execution"] = {"limit": 1}
+        result = run_all(tmp_path, one)
+        assert calls(judges) == 3
+    (record,) = records(result)
+    assert [name for name in record.metrics if name.startswith("validator.")] == [
+        f"validator.{name}" for name in names
+    ]
+    assert 1 <= record.timing.evaluate_s < 2.5
+
+
 def test_what_a_judge_costs_counts_in_the_budget(tmp_path: Path) -> None:
     with MockEndpoint("--function", JUDGE) as endpoint:
         judge = {"model": {"id": "j", "base_url": endpoint.url}}

@@ -30,7 +30,7 @@ from steelyard.benchmarks.pack.template import Template
 from steelyard.benchmarks.pack.template_language import TemplateProblem
 from steelyard.benchmarks.pack.tool_calling.expected import filled
 from steelyard.benchmarks.pack.validators.contract import PASSED, Validator, Verdict, Work
-from steelyard.benchmarks.pack.validators.judge import ModelJudge
+from steelyard.benchmarks.pack.validators.judge import ModelJudge, together
 from steelyard.components.artifacts import EvaluationMode
 from steelyard.components.benchmark import (
     Benchmark,
@@ -228,8 +228,7 @@ class PackBenchmark(Benchmark):
         metrics: dict[str, float | bool] = {}
         reasons: dict[str, str] = {}
         more: dict[str, Any] = {}
-        for validator in pack.validators:
-            verdict = await self._verdict(validator, work, task.id)
+        for validator, verdict in await self._verdicts(work, task.id):
             found.append(Weighed(verdict.value, validator.weight, validator.is_gate))
             metrics[f"validator.{validator.name}"] = (
                 verdict.value if validator.is_scalar else verdict.value >= 1
@@ -251,6 +250,23 @@ class PackBenchmark(Benchmark):
                 **({"validators": more} if more else {}),
             },
         )
+
+    async def _verdicts(self, work: Work, task_id: str) -> list[tuple[Validator, Verdict]]:
+        """Let every validator look: programs one after the other, then the judges side by side.
+
+        A judge may look at what a program printed; none looks at what another says. They are asked
+        last, so that none is paid where a program could not run.
+        """
+        validators = self.pack.validators
+        found = {
+            one.name: await self._verdict(one, work, task_id)
+            for one in validators
+            if not isinstance(one, ModelJudge)
+        }
+        if judges := [one for one in validators if isinstance(one, ModelJudge)]:
+            said = await together([self._verdict(one, work, task_id) for one in judges])
+            found |= {one.name: verdict for one, verdict in zip(judges, said, strict=True)}
+        return [(one, found[one.name]) for one in validators]
 
     async def _verdict(self, validator: Validator, work: Work, task_id: str) -> Verdict:
         if not isinstance(validator, ModelJudge):

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from steelyard.benchmarks.pack.judging.agreement import aggregate, agreement, is_quorate
 from steelyard.benchmarks.pack.judging.form import Said
@@ -37,6 +37,7 @@ from steelyard.components.issues import AttemptFault, IssueCode
 from steelyard.components.model import ModelClient, ModelRequest, ModelResponse
 from steelyard.components.values import NO_USAGE, Message, Usage
 
+T = TypeVar("T")
 Draw = Callable[[], str]
 """Gives a text that nobody could know beforehand."""
 
@@ -91,7 +92,7 @@ class ModelJudge(ReadsText):
         question = self._question(text, work)
         client = work.judge_client()
         asked = self._spec.samples or work.judge().samples
-        samples = await _together([self._sample(client, question) for _ in range(asked)])
+        samples = await together([self._sample(client, question) for _ in range(asked)])
         return self._settled(samples, client.model_id)
 
     def _question(self, text: str, work: Work) -> Question:
@@ -198,12 +199,16 @@ async def _asked(client: ModelClient, messages: Sequence[Message]) -> ModelRespo
         ) from fault
 
 
-async def _together(waiting: Sequence[Any]) -> list[Sample]:
-    """Wait for all; the first that fails ends the others, so that nothing more is spent."""
+async def together(waiting: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
+    """Wait for all; the first that fails ends the others, so that nothing more is spent.
+
+    Raises:
+        AttemptFault: the first one's, one that stops the request before others.
+    """
     if len(waiting) == 1:
         return [await waiting[0]]
     first: AttemptFault | None = None
-    tasks: list[asyncio.Task[Sample]] = []
+    tasks: list[asyncio.Task[T]] = []
     try:
         async with asyncio.TaskGroup() as group:
             tasks += [group.create_task(one) for one in waiting]
