@@ -35,7 +35,7 @@ class _Answer:
         self._calls: list[ToolCall] = []
 
     def add(self, payload: Mapping[str, Any]) -> None:
-        kind = payload.get("type")
+        kind = text(payload.get("type"))
         if kind == "message":
             self._texts.append(_content(payload))
         elif kind == "reasoning":
@@ -74,7 +74,7 @@ def read(log: bytes, printed: bytes) -> AgentLog:
         payload = line.get("payload")
         if not isinstance(payload, Mapping):
             continue
-        kind = payload.get("type")
+        kind = text(payload.get("type"))
         if line.get("type") == "session_meta":
             version = text(payload.get("cli_version")) or None
         elif line.get("type") == "token_usage_record":
@@ -106,7 +106,7 @@ def read(log: bytes, printed: bytes) -> AgentLog:
 
 
 def _add_item(steps: Steps, answer: _Answer, payload: Mapping[str, Any]) -> None:
-    kind = payload.get("type")
+    kind = text(payload.get("type"))
     if kind == "message" and payload.get("role") != "assistant":
         answer.end()
         source = _SOURCES.get(text(payload.get("role")), "system")
