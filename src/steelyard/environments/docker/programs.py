@@ -1,0 +1,339 @@
+"""One program in a container: started by a few lines of shell, its streams cut at its end.
+
+The shell says when it has started, with its process id, and how the program ended, once on each
+stream: so the end is seen where a process in the background still holds the streams, the deadline
+counts from the start, and no call is needed for the exit code. Whoever fakes these lines only ends
+their own program.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from steelyard.components.environment import EnvironmentFault
+from steelyard.environments.docker.engine import Connection, Engine, EngineRefusal
+
+MAX_WORD_BYTES: Final = 128 * 1024 - 1
+"""MAX_ARG_STRLEN of the kernel, with its closing NUL."""
+MAX_WORDS_BYTES: Final = 1024 * 1024
+START_WAIT_S: Final = 60.0
+_SCRIPT_WAIT_S: Final = 30.0
+
+EXEC_VARIABLE: Final = "STEELYARD_EXEC"
+"""Set for each program, so that what it started can be told from what others did."""
+
+START: Final = r"""
+n=$1 d=$2; shift 2
+exec 3>&2 2>/dev/null
+printf '\036%s\036%s\n' "$n" "$$" >&3
+if cd "$d"; then
+  (exec 2>&3 3>&-; exec "$@")
+  c=$?
+else
+  printf '%s: no such folder\n' "$d" >&3
+  c=127
+fi
+o=0
+for f in /sys/fs/cgroup/memory.events /sys/fs/cgroup/memory/memory.oom_control; do
+  [ -r "$f" ] && while read -r k v; do [ "$k" = oom_kill ] && o=$v; done <"$f"
+done
+printf '\036%s\036' "$n"
+printf '\036%s\036%s %s\n' "$n" "$c" "$o" >&3
+"""
+"""`sh -c START sh NONCE FOLDER PROGRAM …`: POSIX, builtins alone."""
+
+END_TREE: Final = r"""
+exec 2>/dev/null
+root=$1 mark=$2 self=$$
+scan() {
+  tree=" $root "; grown=1
+  while [ $grown = 1 ]; do
+    grown=0
+    for f in /proc/[0-9]*; do
+      p=${f#/proc/}
+      case "$tree" in *" $p "*) continue;; esac
+      read -r line <"$f/stat" || continue
+      rest=${line##*) }; rest=${rest#* }; parent=${rest%% *}
+      case "$tree" in *" $parent "*) tree="$tree$p "; grown=1;; esac
+    done
+  done
+  for p in $(grep -l -s -F "$mark" /proc/[0-9]*/environ); do
+    p=${p#/proc/}; p=${p%/environ}
+    case "$tree" in *" $p "*) ;; *) tree="$tree$p ";; esac
+  done
+}
+alone() {
+  # $self's own children are the lines above; they have ended.
+  left=
+  for p in $tree; do
+    [ "$p" = "$self" ] || [ "$p" = 1 ] || [ ! -d "/proc/$p" ] || left="$left $p"
+  done
+}
+for round in 1 2 3 4 5 6 7 8; do
+  scan; alone
+  [ -n "$left" ] || break
+  kill -STOP $left; kill -KILL $left
+done
+:
+"""
+"""`sh -c END_TREE sh PID MARK`: ends a program, all below it, and what carries its mark."""
+
+END_ALL: Final = r"""
+exec 2>/dev/null
+for round in 1 2 3 4 5 6 7 8; do
+  left=
+  for f in /proc/[0-9]*; do
+    p=${f#/proc/}
+    [ "$p" = 1 ] || [ "$p" = $$ ] || left="$left $p"
+  done
+  [ -n "$left" ] || break
+  kill -KILL $left
+done
+:
+"""
+"""Ends every process of a container but its first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """What is to be started."""
+
+    argv: Sequence[str]
+    variables: Mapping[str, str]
+    folder: str
+    stdin: bytes = b""
+    user: str | None = None
+
+
+@dataclass(slots=True)
+class Ended:
+    """How it ended."""
+
+    exit_code: int | None = None
+    """As the shell says it; None where it did not come to that."""
+    pid: int | None = None
+    """The shell's own, inside; None where it never started."""
+    oom_kills: int = 0
+    stdout: bytes = b""
+    stderr: bytes = b""
+    truncated: bool = False
+    timed_out: bool = False
+    started_at_s: float | None = None
+    """On the event loop's clock."""
+    stopped_by: str | None = None
+
+
+def check_words(program: Program) -> None:
+    """Refuse what cannot be passed to a program.
+
+    Raises:
+        ValueError: a NUL byte, no UTF-8, an impossible name of a variable, or too much.
+    """
+    if not program.argv:
+        raise ValueError("no program is named")
+    whole = 0
+    for word in (*program.argv, *(f"{n}={v}" for n, v in program.variables.items())):
+        try:
+            raw = word.encode()
+        except UnicodeEncodeError as error:
+            raise ValueError(f"{word[:50]!r} is no UTF-8") from error
+        if b"\0" in raw:
+            raise ValueError(f"a NUL byte in {word[:50]!r}")
+        whole += len(raw) + 9
+        if len(raw) > MAX_WORD_BYTES or whole > MAX_WORDS_BYTES:
+            raise ValueError("the arguments and variables are too long")
+    for name in program.variables:
+        if not name or "=" in name:
+            raise ValueError(f"{name!r} is no name of a variable")
+
+
+@dataclass(slots=True)
+class Output:
+    """One stream, kept up to a bound, cut at the mark."""
+
+    mark: bytes
+    max_bytes: int
+    kept: bytearray = field(default_factory=bytearray)
+    trailer: bytearray | None = None
+    """What came after the mark."""
+    truncated: bool = False
+    _held: bytes = b""
+
+    def feed(self, data: bytes) -> None:
+        """Take what came next."""
+        if self.trailer is not None:
+            if len(self.trailer) < 256:
+                self.trailer += data
+            return
+        data = self._held + data
+        found = data.find(self.mark)
+        if found >= 0:
+            self._keep(data[:found])
+            self.trailer = bytearray(data[found + len(self.mark) :])
+            self._held = b""
+            return
+        # A mark may begin at the very end; only where a byte of it stands there is any held back.
+        held = min(len(data), len(self.mark) - 1)
+        self._keep(data[: len(data) - held])
+        self._held = data[len(data) - held :]
+
+    def end(self) -> None:
+        """Take what was held back: no mark will come."""
+        self._keep(self._held)
+        self._held = b""
+
+    def _keep(self, data: bytes) -> None:
+        room = self.max_bytes - len(self.kept)
+        self.kept += data[:room]
+        self.truncated = self.truncated or len(data) > room
+
+
+class Running:
+    """A program under way."""
+
+    def __init__(self, max_output_bytes: int) -> None:
+        """Make a nonce for the shell's lines, and be ready to read."""
+        self.mark = secrets.token_hex(16)
+        # With control characters: a program may well print its parent's arguments.
+        self._mark = f"\x1e{self.mark}\x1e".encode()
+        self._out = Output(self._mark, max_output_bytes)
+        self._err = Output(self._mark, max_output_bytes)
+        self._begin = bytearray()
+        self.started = asyncio.Event()
+        self.pid: int | None = None
+        self.started_at_s: float | None = None
+
+    def feed(self, stream: int, data: bytes) -> None:
+        """Take what a stream brought."""
+        if stream != 2:
+            self._out.feed(data)
+            return
+        if not self.started.is_set():
+            self._begin += data
+            line, end, rest = bytes(self._begin).partition(b"\n")
+            if not end:
+                return
+            before, mark, pid = line.partition(self._mark)
+            if before or not mark or not pid.isdigit():
+                self._begin = self._begin[-4096:]
+                return  # the engine's own words: the shell did not start
+            self.pid = int(pid)
+            self.started_at_s = asyncio.get_running_loop().time()
+            self.started.set()
+            data = rest
+        if data:
+            self._err.feed(data)
+
+    @property
+    def has_ended(self) -> bool:
+        """True where both streams carry the end's mark."""
+        trailer = self._err.trailer
+        return self._out.trailer is not None and trailer is not None and b"\n" in trailer
+
+    def said_before(self) -> str:
+        """Give what came in place of the shell's first line."""
+        return bytes(self._begin).decode("utf-8", "replace").strip()
+
+    def ended(self) -> Ended:
+        """Give what is known now."""
+        self._out.end()
+        self._err.end()
+        ended = Ended(
+            pid=self.pid, stdout=bytes(self._out.kept), stderr=bytes(self._err.kept),
+            truncated=self._out.truncated or self._err.truncated, started_at_s=self.started_at_s,
+        )  # fmt: skip
+        words = bytes(self._err.trailer or b"").split()
+        if len(words) >= 2 and words[0].isdigit() and words[1].isdigit():
+            ended.exit_code, ended.oom_kills = int(words[0]), int(words[1])
+        return ended
+
+
+class ProgramNotStarted(EnvironmentFault):
+    """The container's shell could not be started."""
+
+
+async def run(
+    engine: Engine, container: str, program: Program, running: Running, timeout_s: float | None
+) -> Ended:
+    """Run a program until it ends or its time is up; it is not ended by this.
+
+    Raises:
+        EnvironmentFault: the container is gone, or has no shell.
+    """
+    words = ["/bin/sh", "-c", START, "sh", running.mark, program.folder, *program.argv]
+    made = await engine.call(
+        "POST", f"containers/{container}/exec", doing="preparing a program",
+        body={
+            "Cmd": words,
+            "Env": [f"{name}={value}" for name, value in program.variables.items()],
+            "AttachStdin": bool(program.stdin),
+            "AttachStdout": True,
+            "AttachStderr": True,
+            "Tty": False,
+            **({"User": program.user} if program.user else {}),
+        },
+    )  # fmt: skip
+    try:
+        async with engine.program(made["Id"]) as connection:
+            timed_out = not await _followed(connection, program.stdin, running, timeout_s)
+    except EngineRefusal as error:
+        raise ProgramNotStarted(str(error)) from error
+    ended = running.ended()
+    ended.timed_out = timed_out
+    if ended.pid is None:
+        raise ProgramNotStarted(running.said_before() or "the container's /bin/sh did not start")
+    return ended
+
+
+async def _followed(
+    connection: Connection, stdin: bytes, running: Running, timeout_s: float | None
+) -> bool:
+    """Read until the end; False where the time was up before."""
+    async with asyncio.TaskGroup() as group:
+        writing = group.create_task(connection.write(stdin)) if stdin else None
+        deadline = None
+        try:
+            async with asyncio.timeout(START_WAIT_S) as bound:
+                while (piece := await connection.read()) is not None:
+                    running.feed(*piece)
+                    if running.has_ended:
+                        break
+                    if deadline is None and running.started_at_s is not None:
+                        deadline = None if timeout_s is None else running.started_at_s + timeout_s
+                        bound.reschedule(deadline)
+                        deadline = deadline or 0.0
+        except TimeoutError:
+            return False
+        finally:
+            if writing is not None:
+                writing.cancel()
+    return True
+
+
+async def end_tree(engine: Engine, container: str, running: Running) -> None:
+    """End a program of a container, all below it, and what carries its mark.
+
+    Raises:
+        EnvironmentFault: that cannot be done.
+    """
+    # Where it is not known that it started, the mark alone finds it.
+    root = "-" if running.pid is None else str(running.pid)
+    await _script(engine, container, END_TREE, (root, f"{EXEC_VARIABLE}={running.mark}"))
+
+
+async def end_all(engine: Engine, container: str) -> None:
+    """End every process of a container but its first.
+
+    Raises:
+        EnvironmentFault: that cannot be done.
+    """
+    await _script(engine, container, END_ALL, ())
+
+
+async def _script(engine: Engine, container: str, script: str, words: Sequence[str]) -> None:
+    program = Program(["/bin/sh", "-c", script, "sh", *words], {}, "/", user="0")
+    await run(engine, container, program, Running(4096), _SCRIPT_WAIT_S)

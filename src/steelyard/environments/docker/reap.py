@@ -1,0 +1,96 @@
+"""Remove containers, by label and by id, and what an engine leaves standing beside them."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+import orjson
+
+from steelyard.components.environment import Leftover
+from steelyard.environments.docker.engine import Engine, EngineRefusal
+from steelyard.environments.local_session import in_thread
+
+TOKEN_LABEL: Final = "steelyard.token"  # noqa: S105 — a label's name
+
+
+async def remove_container(engine: Engine, container: str) -> None:
+    """Remove a container with its processes and anonymous volumes; one that is gone is no fault.
+
+    Raises:
+        EnvironmentFault: the engine refuses, or does not answer.
+    """
+    try:
+        await engine.call(
+            "DELETE", f"containers/{container}", doing=f"removing the container {container[:12]}",
+            params={"force": "1", "v": "1"},
+        )  # fmt: skip
+    except EngineRefusal as error:
+        gone = error.status == 404 or "no such container" in error.message.lower()
+        if not gone and "already in progress" not in error.message:
+            raise
+    if (await engine.facts()).is_podman:
+        await end_helpers(container)
+
+
+async def end_helpers(container: str) -> None:
+    """End the `conmon` processes of a container's programs.
+
+    podman keeps one for each program for five minutes after its end, in case somebody asks for
+    its exit code. Ours are known by the container's id, which no other process carries.
+    """
+    await in_thread(_end_helpers, container)
+
+
+def _end_helpers(container: str) -> None:
+    name, wanted = b"conmon", container.encode()
+    for process in Path("/proc").iterdir():
+        if not process.name.isdigit():
+            continue
+        with suppress(OSError):
+            words = (process / "cmdline").read_bytes().split(b"\0")
+            if not words[0].endswith(name) or wanted not in words:
+                continue
+            fd = os.pidfd_open(int(process.name))
+            try:
+                # Looked at again: the id may have become another process's meanwhile.
+                if wanted in (process / "cmdline").read_bytes().split(b"\0"):
+                    signal.pidfd_send_signal(fd, signal.SIGKILL)
+            finally:
+                os.close(fd)
+
+
+async def find_containers(engine: Engine, tokens: Sequence[str]) -> list[tuple[str, str, str]]:
+    """List containers that carry one of the tokens: token, id, name."""
+    found = await engine.call(
+        "GET", "containers/json", doing="looking for containers",
+        params={"all": "1", "filters": orjson.dumps({"label": [TOKEN_LABEL]}).decode()},
+    )  # fmt: skip
+    wanted = set(tokens)
+    return [
+        (token, str(one["Id"]), str((one.get("Names") or ["?"])[0]).lstrip("/"))
+        for one in found or ()
+        if (token := str((one.get("Labels") or {}).get(TOKEN_LABEL))) in wanted
+    ]
+
+
+async def find_leftovers(engine: Engine, provider: str, tokens: Sequence[str]) -> list[Leftover]:
+    """List what sessions with these tokens left."""
+    return [
+        Leftover(provider, token, f"container {name} with its processes and files")
+        for token, _, name in await find_containers(engine, tokens)
+    ]
+
+
+async def end_leftovers(engine: Engine, tokens: Sequence[str]) -> None:
+    """Remove the containers of these tokens.
+
+    Raises:
+        EnvironmentFault: one cannot be removed.
+    """
+    for _, container, _ in await find_containers(engine, tokens):
+        await remove_container(engine, container)
