@@ -17,7 +17,7 @@ from pydantic import BaseModel
 
 from steelyard.components.artifacts import ArtifactSpec, EvaluationMode
 from steelyard.components.environment import ImageBuild, Network, NoParams, Resources, Session
-from steelyard.components.issues import Issue
+from steelyard.components.issues import AttemptFault, Issue, IssueCode
 from steelyard.components.model import ModelClient, ToolCall
 from steelyard.components.steps import Step
 from steelyard.components.values import NO_USAGE, Message, Trust, Usage
@@ -119,6 +119,8 @@ class EnvironmentNeeds:
     """The working folder, absolute, where the task's programs expect one."""
     allowed_hosts: tuple[str, ...] = ()
     """With the network `allowlist`."""
+    env: Mapping[str, str] = field(default_factory=dict)
+    """Variables of every program of the session. May hold secrets: stands in no record."""
 
     @property
     def wants_image(self) -> bool:
@@ -152,6 +154,10 @@ class Reference:
     """Run in the working folder, after `files` are in place."""
     tool_calls: tuple[ToolCall, ...] = ()
     """Noted in the trajectory as if the agent had asked for them; nothing is run."""
+    files_into: str = "."
+    """Where `files` are laid: in the working folder, or absolute inside the session."""
+    env: Mapping[str, str] = field(default_factory=dict)
+    """Variables of `command`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +189,12 @@ class TaskInput:
     """True where what an agent had done when its time ran out is scored all the same."""
     scorer_needs: EnvironmentNeeds | None = None
     """What the scorer's own environment is to be; None: what the agent's is."""
+    collect_command: tuple[str, ...] | None = None
+    """Run in the working folder before anything that scoring needs is taken."""
+    stages: tuple[Task, ...] = ()
+    """Parts of the task, each with an input of its own and the task's id: the agent is sent to
+    work on one after another in one environment (`needs` of the whole), and each is scored, in mode
+    `reuse`, before the next begins."""
 
     @property
     def mode(self) -> EvaluationMode:
@@ -272,6 +284,9 @@ class Benchmark(ABC):
     id: ClassVar[str]
     Params: ClassVar[type[BaseModel]] = NoParams
 
+    data_dir: Path | None = None
+    """Where data sets lie, as the settings say; set once it is made. None: nothing is said."""
+
     def __init__(self, params: BaseModel) -> None:
         self.params = params
 
@@ -287,6 +302,13 @@ class Benchmark(ABC):
     def unavailable(cls) -> str | None:
         """Say what this machine lacks to run it, and the remedy; None where nothing."""
         return None
+
+    def lacking(self) -> str | None:
+        """Say what this machine lacks to run it with these parameters; None where nothing.
+
+        Task data that is not there is such a thing. Asked when planning, once `data_dir` is set.
+        """
+        return self.unavailable()
 
     def missing_extra(self) -> str | None:
         """Name the optional dependency of our package that these parameters need and lack.
@@ -340,6 +362,29 @@ class Benchmark(ABC):
     def reference(self, task: Task) -> Reference | None:
         """Give the known good answer, None where there is none."""
         return None
+
+    async def begin(self, task: Task, session: Session) -> None:
+        """Put in place what `workspace` cannot, and wait until all is ready.
+
+        Called once the agent's environment is open and its workspace laid out, and again before
+        each of the task's stages. None of it is the agent's time.
+
+        Raises:
+            AttemptFault: the task cannot begin.
+        """
+        return
+
+    def goes_on(self, stage: Task, evaluation: Evaluation) -> bool:
+        """True where the stage after this one is to begin."""
+        return True
+
+    def combined(self, task: Task, evaluations: Sequence[Evaluation]) -> Evaluation:
+        """Make one evaluation of those of the stages that were worked on.
+
+        Raises:
+            AttemptFault: they do not add up.
+        """
+        raise AttemptFault(IssueCode.SCORER_CRASHED, f"{self.id} does not combine stages")
 
     @abstractmethod
     async def evaluate(self, task: Task, context: ScoringContext) -> Evaluation:

@@ -73,6 +73,10 @@ BUILTINS: Final[Mapping[Kind, Mapping[str, Entry]]] = MappingProxyType(
                 "164 Python functions to complete, scored by running their tests",
                 extra="humaneval",
             ),
+            "harbor": Entry(
+                "steelyard.benchmarks.harbor:Harbor",
+                "a folder of tasks in Harbor's format",
+            ),
             **{name: Entry(PACK_TARGET, summary) for name, summary in CATALOG.items()},
         },
         Kind.HARNESS: {

@@ -18,6 +18,7 @@ from types import MappingProxyType
 from typing import Final
 
 from steelyard.components.artifacts import EvaluationMode
+from steelyard.components.benchmark import Evaluation, Task
 from steelyard.components.clock import AgentTimer
 from steelyard.components.environment import EnvironmentFault
 from steelyard.components.harness import HarnessResult
@@ -28,6 +29,7 @@ from steelyard.engine.keeping import part_with
 from steelyard.engine.scoring import Scoring
 from steelyard.engine.services import Services
 from steelyard.engine.spec import ExecutionObserver, ExecutionResult, ExecutionSpec
+from steelyard.engine.stages import all_scored, work_on_stages
 from steelyard.engine.work import RunDeadline, TimeUp, Work
 from steelyard.results.session_tokens import AGENT_SUFFIX, SCORER_SUFFIX
 
@@ -149,23 +151,27 @@ def _render(work: Work) -> None:
 async def _run_agent(work: Work) -> None:
     began = work.begin(Phase.RUN)
     limit_s = work.spec.request.limits.run(work.input.limits.run_seconds)
+    deadline: RunDeadline | None = None
     try:
-        if limit_s is None:
+        if limit_s is None and not work.input.stages:
             work.timer = AgentTimer(work.services.clock)
-            result = await _harness_result(work)
+            result = await _harness_result(work, None)
         else:
             async with asyncio.timeout(limit_s) as scope:
-                work.timer = AgentTimer(work.services.clock, RunDeadline(scope))
-                result = await _harness_result(work)
+                deadline = RunDeadline(scope, limit_s)
+                work.timer = AgentTimer(work.services.clock, deadline)
+                result = await _harness_result(work, deadline)
     except TimeoutError:
-        if limit_s is None or not scope.expired():
+        if deadline is None or deadline.limit_s is None or not scope.expired():
             raise
         # What it has done stays: the user may want it, the benchmark may score it.
-        work.add_issue(IssueCode.AGENT_TIMED_OUT, f"the agent's time of {limit_s:g} s ran out")
+        granted = f"the agent's time of {deadline.limit_s:g} s ran out"
+        work.add_issue(IssueCode.AGENT_TIMED_OUT, granted)
         return
     finally:
-        work.waited_s = work.timer.waited_s
-        work.agent_s = work.services.clock.monotonic() - began - work.waited_s
+        waited_s = work.timer.waited_s
+        work.agent_s = work.services.clock.monotonic() - began - waited_s
+        work.waited_s = waited_s - work.evaluate_s  # stages were scored meanwhile
     if not isinstance(result.answer, str | None):
         kind = type(result.answer).__name__
         raise AttemptFault(IssueCode.HARNESS_CRASHED, f"the harness's answer is {kind}, not text")
@@ -177,8 +183,11 @@ async def _run_agent(work: Work) -> None:
         work.add_issue(IssueCode.ATTEMPT_BUDGET, beyond)
 
 
-async def _harness_result(work: Work) -> HarnessResult:
-    run = work.services.harness.run(work)
+async def _harness_result(work: Work, deadline: RunDeadline | None) -> HarnessResult:
+    if work.input.stages and deadline is not None:
+        run = work_on_stages(work, deadline, _score)
+    else:
+        run = work.services.harness.run(work)
     return await (run if work.gateway is None else work.gateway.held(run))
 
 
@@ -203,21 +212,15 @@ async def _take_out(work: Work) -> None:
 
 async def _evaluate(work: Work) -> None:
     began = work.begin(Phase.EVALUATE)
-    limit_s = work.spec.request.limits.evaluate(work.input.limits.evaluation_seconds)
-    benchmark = work.services.benchmark
+    before_s = work.evaluate_s
     await work.checkpointing.before_scoring()
     try:
-        if limit_s is None:
-            evaluation = await benchmark.evaluate(work.spec.task, Scoring(work))
+        if work.input.stages:
+            evaluation = await all_scored(work, _score)
         else:
-            async with asyncio.timeout(limit_s) as scope:
-                evaluation = await benchmark.evaluate(work.spec.task, Scoring(work))
-    except TimeoutError as error:
-        if limit_s is not None and scope.expired():
-            raise TimeUp(f"scoring took longer than {limit_s:g} s") from error
-        raise
+            evaluation = await _score(work, work.spec.task)
     finally:
-        work.evaluate_s = work.services.clock.monotonic() - began
+        work.evaluate_s = before_s + work.services.clock.monotonic() - began
         await work.checkpointing.ended()
     for name, value in evaluation.metrics.items():
         if not isinstance(value, bool | int | float) or not math.isfinite(value):
@@ -233,6 +236,24 @@ async def _evaluate(work: Work) -> None:
         work.add_issue(issue.code, issue.message)
     work.evaluation = evaluation
     await work.checkpointing.scored()
+
+
+async def _score(work: Work, task: Task) -> Evaluation:
+    """Score the task, or one of its stages, within the limit that it has."""
+    benchmark, limits = work.services.benchmark, work.input.limits
+    if task is not work.spec.task:
+        spec = work.spec
+        limits = benchmark.task_input(task, attempt=spec.attempt, seed=spec.seed).limits
+    limit_s = work.spec.request.limits.evaluate(limits.evaluation_seconds)
+    if limit_s is None:
+        return await benchmark.evaluate(task, Scoring(work))
+    try:
+        async with asyncio.timeout(limit_s) as scope:
+            return await benchmark.evaluate(task, Scoring(work))
+    except TimeoutError as error:
+        if scope.expired():
+            raise TimeUp(f"scoring took longer than {limit_s:g} s") from error
+        raise
 
 
 async def _end_agent_programs(work: Work) -> None:

@@ -70,6 +70,8 @@ async def _take_answer(work: Work, session: Session) -> None:
 
 async def _take_inputs(work: Work, session: Session) -> None:
     folder = await _input_folder(work)
+    if work.input.collect_command is not None:
+        await _prepare(work, session, work.input.collect_command)
     with collecting(folder, WritePoint.INPUTS_COLLECTED, work.services.storage.faults):
         for number, path in enumerate(work.input.collect):
             target = folder / str(number)
@@ -158,14 +160,18 @@ def _listed(work: Work, root: Path, folder: str, found: list[dict[str, Any]]) ->
 
 async def _collect_into(work: Work, session: Session, wanted: ArtifactSpec, target: Path) -> None:
     if wanted.command is not None:
-        done = await session.exec(wanted.command, timeout_s=COMMAND_S)
-        if done.exit_code != 0:
-            said = done.stderr_text.strip()[-300:]
-            text = f"{wanted.command[0]} ended with {done.exit_code} before files were taken"
-            work.add_issue(IssueCode.OUTPUT_TRUNCATED, f"{text}: {said}" if said else text)
+        await _prepare(work, session, wanted.command)
     found = await session.collect(wanted, target)
     if (summary := found.summary()) is not None:
         work.add_issue(IssueCode.OUTPUT_TRUNCATED, f"artifacts {summary}")
+
+
+async def _prepare(work: Work, session: Session, command: tuple[str, ...]) -> None:
+    done = await session.exec(command, timeout_s=COMMAND_S)
+    if done.exit_code != 0:
+        said = done.stderr_text.strip()[-300:]
+        text = f"{command[0]} ended with {done.exit_code} before files were taken"
+        work.add_issue(IssueCode.OUTPUT_TRUNCATED, f"{text}: {said}" if said else text)
 
 
 def files_for_scoring(inputs: Mapping[str, Path]) -> dict[str, Path]:

@@ -121,6 +121,10 @@ class RequestPlanner:
         harness_spec = _component_spec(request.harness.id, request.harness.params)
         benchmark = self.component(Kind.BENCHMARK, benchmark_spec)
         harness = self.component(Kind.HARNESS, harness_spec)
+        data_dir = self.resolution.orchestration.runtime.data_dir
+        for component in (benchmark, harness):
+            if component is not None and data_dir is not None:
+                component.data_dir = Path(data_dir)
         info = self._info(benchmark)
         # As much as can be judged of a request is, so that its problems come at once.
         paths = self._paths()
@@ -229,9 +233,12 @@ class RequestPlanner:
         """Say what this machine lacks to run a component, and which extra would bring it."""
         extra: str | None = None
         try:
-            what = f"the {kind.value} {component.id!r}: unavailable()"
-            reason: str | None = own_code(what, component, component.unavailable)
-            if reason is None and isinstance(component, Benchmark):
+            is_benchmark = isinstance(component, Benchmark)
+            has_lacks = isinstance(component, Benchmark | Harness)
+            ask = component.lacking if has_lacks else component.unavailable
+            what = f"the {kind.value} {component.id!r}: {ask.__name__}()"
+            reason: str | None = own_code(what, component, ask)
+            if reason is None and is_benchmark:
                 what = f"the {kind.value} {component.id!r}: missing_extra()"
                 extra = own_code(what, component, component.missing_extra)
         except BadInput as error:
@@ -245,7 +252,9 @@ class RequestPlanner:
         if reason is None:
             return None
         text = f"{component.id} cannot run here: {reason}"
-        return Problem(text, self.where(kind.value), extra=extra)
+        is_program = isinstance(component, Harness) and component.installation() is not None
+        program = component.id if is_program else None
+        return Problem(text, self.where(kind.value), extra=extra, program=program)
 
     def _analyzers(self) -> tuple[Analyzer, ...]:
         """Make what reads the run at its end; what is wrong with one is a problem of its line."""

@@ -171,7 +171,9 @@ class Maker:
     def services(self, spec: RequestSpec) -> Services:
         """Make everything that the executions of a request share."""
         benchmark: Benchmark = self.component(Kind.BENCHMARK, spec.benchmark)
+        benchmark.data_dir = Path(spec.data_dir) if spec.data_dir else None
         harness: Harness = self.component(Kind.HARNESS, spec.harness)
+        harness.data_dir = Path(spec.data_dir) if spec.data_dir else None
         environment: Environment = self.component(Kind.ENVIRONMENT, spec.environment)
         redactor = Redactor(self.secrets)
         storage = Storage(redactor.contains_secret)

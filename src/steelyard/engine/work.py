@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from steelyard.components.artifacts import EvaluationMode
-from steelyard.components.benchmark import Evaluation, Reference, TaskInput
+from steelyard.components.benchmark import Evaluation, Reference, Task, TaskInput
 from steelyard.components.clock import AgentTimer
 from steelyard.components.environment import (
     Environment,
@@ -61,7 +61,9 @@ class TimeUp(Exception):
 class RunDeadline:
     """The agent's deadline as a scope of asyncio. A `Deadline`."""
 
-    def __init__(self, scope: asyncio.Timeout) -> None:
+    def __init__(self, scope: asyncio.Timeout, limit_s: float | None = None) -> None:
+        self.limit_s = limit_s
+        """What was granted."""
         self._scope = scope
         self._left_s: float | None = None
 
@@ -77,6 +79,15 @@ class RunDeadline:
         if self._left_s is not None:
             self._scope.reschedule(asyncio.get_running_loop().time() + self._left_s)
             self._left_s = None
+
+    def restart(self, seconds: float | None) -> None:
+        """Grant so much from now on, unless it has passed; None for no end."""
+        self.limit_s = seconds
+        if self._left_s is not None:
+            self._left_s = seconds
+        elif not self._scope.expired():
+            now = asyncio.get_running_loop().time()
+            self._scope.reschedule(None if seconds is None else now + seconds)
 
     def extend(self, seconds: float) -> None:
         """Move it later, unless it has passed."""
@@ -103,6 +114,9 @@ class Work:
         self.request_fault: str | None = None
         self.answer: str | None = None
         self.evaluation: Evaluation | None = None
+        self.stage_evaluations: list[Evaluation] = []
+        self.unscored_stage: Task | None = None
+        """The stage that the agent is working on, or was when its time ran out."""
         self.client: ModelClient | None = None
         self.scorer_clients: list[ModelClient] = []
         self.agent: Session | None = None
@@ -252,6 +266,7 @@ class Work:
                 session = self.agent = await self.open_session(AGENT_SUFFIX, mounts)
                 for folder in self.input.workspace:
                     await session.upload(folder, ".")
+                await self.services.benchmark.begin(self.spec.task, session)
         except TimeoutError as error:
             if scope.expired():
                 raise TimeUp(f"no environment within {limit_s:g} s") from error
@@ -279,6 +294,7 @@ class Work:
             workdir=needs.workdir,
             allowed_hosts=needs.allowed_hosts,
             mounts=tuple(mounts),
+            env=needs.env,
             gate=None if use is None else await use.gate(),
         )
         try:

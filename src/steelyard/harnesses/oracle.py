@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from steelyard.components.benchmark import Reference
 from steelyard.components.harness import (
     Harness,
     HarnessContext,
@@ -39,18 +40,19 @@ class Oracle(Harness):
             )
         if reference.files is not None:
             session = await context.session()
-            await session.upload(reference.files, session.workdir)
+            await session.upload(reference.files, reference.files_into)
         if reference.command is not None:
-            await self._run_command(context, reference.command)
+            await self._run_command(context, reference)
         if reference.tool_calls:
             context.step(Step("agent", "", tool_calls=reference.tool_calls))
         if reference.answer is not None:
             context.step(Step("agent", reference.answer))
         return HarnessResult(reference.answer)
 
-    async def _run_command(self, context: HarnessContext, command: tuple[str, ...]) -> None:
+    async def _run_command(self, context: HarnessContext, reference: Reference) -> None:
         session = await context.session()
-        result = await session.exec(command, cwd=session.workdir)
+        command = reference.command or ()
+        result = await session.exec(command, env=reference.env, cwd=session.workdir)
         output = result.stdout_text[-_SHOWN_BYTES:] + result.stderr_text[-_SHOWN_BYTES:]
         context.step(Step("agent", f"$ {' '.join(command)}\n{output}"))
         if result.exit_code != 0:

@@ -1,0 +1,3 @@
+"""Task folders in the format of Harbor: from any folder, and the published sets."""
+
+from steelyard.benchmarks.harbor.benchmark import Harbor as Harbor

@@ -1,0 +1,138 @@
+"""Run a task's tests in a session and read their verdict.
+
+The tests come in only now, after the agent has ended; what it may have put in their place, or in
+that of the verdict, goes first. How the script ends says nothing: the reward file says it all.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from steelyard.benchmarks.harbor.folder import TEST_SCRIPT
+from steelyard.benchmarks.harbor.layout import Layout
+from steelyard.benchmarks.harbor.reward import MAX_BYTES, NoReward, read_json, read_text
+from steelyard.components.environment import ExecResult, Session
+from steelyard.components.issues import AttemptFault, IssueCode
+
+_SHOWN_CHARS: Final = 1500
+_OUTPUT_BYTES: Final = 1024 * 1024
+_READY_S: Final = 120.0
+"""What making folders may take on a busy machine."""
+_FRESH: Final = """set -e
+mkdir -p "$1"
+cd "$1"
+rm -rf -- "$2" "$3"
+mkdir -p -- "$3" "$4"
+chmod 777 -- "$3" "$4"
+"""
+_RUN: Final = 'chmod +x "$1" 2>/dev/null; exec "$1"'
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What the tests said."""
+
+    rewards: dict[str, float]
+    file: str
+    """The reward file, as programs inside see it."""
+    exit_code: int
+    output: str
+    """The end of what the tests printed; a hostile program's words as much as ours."""
+
+
+async def verdict(
+    session: Session,
+    layout: Layout,
+    tests: Sequence[Path],
+    *,
+    env: Mapping[str, str],
+    excluded: Sequence[tuple[str, str]] = (),
+) -> Verdict:
+    """Run the tests and read what they left.
+
+    Args:
+        session: the agent's, once it has ended, or the verifier's own.
+        layout: where things lie inside.
+        tests: folders laid over one another; none where the session's image brings them.
+        env: variables of the tests.
+        excluded: folders, each with a pattern of what the tests are not to see in it.
+
+    Raises:
+        AttemptFault: SCORER_CRASHED where there is no verdict, naming the file.
+        EnvironmentFault: the session is gone.
+    """
+    await _make_ready(session, layout, bool(tests))
+    for folder in tests:
+        await session.upload(folder, layout.tests)
+    if excluded:
+        await _remove(session, excluded)
+    script = posixpath.join(session.workdir, layout.tests, TEST_SCRIPT)
+    done = await session.exec(
+        ["/bin/sh", "-c", _RUN, "sh", script],
+        env={**env, **layout.variables(session)},
+        cwd=session.workdir,
+        max_output_bytes=_OUTPUT_BYTES,
+    )
+    rewards, file = await _rewards(session, layout, done)
+    return Verdict(rewards, file, done.exit_code, _shown(done))
+
+
+async def _make_ready(session: Session, layout: Layout, brings_tests: bool) -> None:
+    """Make the folders anew. The working folder too, where the agent removed it."""
+    tests = layout.tests if brings_tests else f"{layout.logs}/none"
+    done = await session.exec(
+        ["/bin/sh", "-c", _FRESH, "sh", session.workdir, tests, layout.verifier, layout.artifacts],
+        cwd="/",
+        timeout_s=_READY_S,
+    )
+    if done.exit_code != 0:
+        said = done.stderr_text.strip()[-300:]
+        raise AttemptFault(
+            IssueCode.SCORER_CRASHED,
+            f"the folders for the tests ({layout.tests}, {layout.verifier}) cannot be made: "
+            f"{said or f'exit code {done.exit_code}'}",
+        )
+
+
+async def _remove(session: Session, excluded: Sequence[tuple[str, str]]) -> None:
+    for folder, pattern in excluded:
+        words = ["find", folder, "(", "-name", pattern, "-o", "-path", f"{folder}/{pattern}", ")"]
+        await session.exec(
+            [*words, "-prune", "-exec", "rm", "-rf", "--", "{}", "+"], timeout_s=_READY_S
+        )
+
+
+async def _rewards(
+    session: Session, layout: Layout, done: ExecResult
+) -> tuple[dict[str, float], str]:
+    for name, read in (("reward.json", read_json), ("reward.txt", read_text)):
+        file = f"{layout.verifier}/{name}"
+        try:
+            data = await session.read_file(file, max_bytes=MAX_BYTES)
+        except FileNotFoundError:
+            continue
+        except ValueError as error:
+            raise _no_verdict(f"{file} cannot be read: {error}", done) from error
+        try:
+            return read(data), file
+        except NoReward as error:
+            raise _no_verdict(f"{file} {error}", done) from error
+    raise _no_verdict(f"{layout.verifier}/reward.txt is missing (and no reward.json)", done)
+
+
+def _no_verdict(what: str, done: ExecResult) -> AttemptFault:
+    said = _shown(done)[-400:]
+    how = f"; the tests ended with exit code {done.exit_code}"
+    return AttemptFault(
+        IssueCode.SCORER_CRASHED,
+        f"the tests left no verdict: {what}{how}{f', saying: {said}' if said else ''}",
+    )
+
+
+def _shown(done: ExecResult) -> str:
+    both = f"{done.stdout_text.strip()}\n{done.stderr_text.strip()}".strip()
+    return both[-_SHOWN_CHARS:]

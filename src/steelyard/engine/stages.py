@@ -1,0 +1,79 @@
+"""A task of several stages: the agent is sent to work again and again, scored after each time.
+
+All of it happens in the agent's one environment and within the phase `run`; what is between two
+stages is not the agent's time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+
+from steelyard.components.benchmark import Evaluation, Task
+from steelyard.components.harness import HarnessResult
+from steelyard.components.issues import Issue, Phase
+from steelyard.engine.work import RunDeadline, Work
+
+Score = Callable[[Work, Task], Awaitable[Evaluation]]
+
+
+async def work_on_stages(work: Work, deadline: RunDeadline, score: Score) -> HarnessResult:
+    """Let the agent work on one stage after another, as far as the benchmark lets it.
+
+    An agent whose time runs out in a stage is cancelled there, and `all_scored` does the rest.
+
+    Args:
+        work: the execution.
+        deadline: the agent's, which every stage gets anew.
+        score: scores one stage in the agent's environment, within its limit.
+
+    Raises:
+        AttemptFault, EnvironmentFault, TimeUp: as from working on a task, or scoring it.
+    """
+    whole, whole_input, benchmark = work.spec, work.input, work.services.benchmark
+    result = HarnessResult(None)
+    issues: list[Issue] = []
+    for stage in whole_input.stages:
+        stage_input = benchmark.task_input(stage, attempt=whole.attempt, seed=whole.seed)
+        with work.timer.waiting():
+            work.begin(Phase.SETUP)
+            await benchmark.begin(stage, await work.session())
+            work.begin(Phase.RUN)
+            deadline.restart(whole.request.limits.run(stage_input.limits.run_seconds))
+        work.unscored_stage = stage
+        work.spec, work.input = replace(whole, task=stage), stage_input
+        try:
+            result = await work.services.harness.run(work)
+        finally:
+            work.spec, work.input = whole, whole_input
+        issues += result.issues
+        with work.timer.waiting():
+            evaluation = await _scored(work, stage, score)
+            work.begin(Phase.RUN)
+        if not benchmark.goes_on(stage, evaluation):
+            break
+    return replace(result, issues=tuple(issues))
+
+
+async def all_scored(work: Work, score: Score) -> Evaluation:
+    """Score the stage that the agent's time ran out in, then make one evaluation of all.
+
+    Raises:
+        AttemptFault: the evaluations do not add up.
+    """
+    if work.unscored_stage is not None:
+        await _scored(work, work.unscored_stage, score)
+    return work.services.benchmark.combined(work.spec.task, work.stage_evaluations)
+
+
+async def _scored(work: Work, stage: Task, score: Score) -> Evaluation:
+    session = await work.session()
+    await session.end_programs()
+    began = work.begin(Phase.EVALUATE)
+    try:
+        evaluation = await score(work, stage)
+    finally:
+        work.evaluate_s += work.services.clock.monotonic() - began
+    work.stage_evaluations.append(evaluation)
+    work.unscored_stage = None
+    return evaluation
