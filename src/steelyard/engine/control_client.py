@@ -19,6 +19,7 @@ from steelyard.engine.control_server import peer_uid
 from steelyard.results.documents import read_run_document
 from steelyard.results.layout import RunFiles
 from steelyard.results.lock import OwnerIdentity, is_alive, read_owner
+from steelyard.results.plain_files import MAX_DOCUMENT_BYTES, read_plain
 from steelyard.results.reader import RunReader, RunState
 
 WAIT_S: Final = 10.0
@@ -140,7 +141,7 @@ def _address(root: Path) -> Path:
 
 def _written_address(progress: Path) -> Path | None:
     try:
-        document = orjson.loads(progress.read_bytes())
+        document = orjson.loads(read_plain(progress, MAX_DOCUMENT_BYTES))
     except (OSError, orjson.JSONDecodeError):
         return None
     control = document.get("control") if isinstance(document, Mapping) else None

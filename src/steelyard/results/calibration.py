@@ -18,6 +18,7 @@ from steelyard.components.issues import IssueCode, Outcome
 from steelyard.results.documents import part
 from steelyard.results.files import write_beside
 from steelyard.results.layout import RunFiles
+from steelyard.results.plain_files import MAX_DOCUMENT_BYTES, read_plain
 from steelyard.results.reader import RunReader
 from steelyard.results.records import AttemptRecord
 from steelyard.results.tallies import metric_specs
@@ -126,7 +127,7 @@ def read_calibration(root: Path) -> tuple[dict[str, Any] | None, str | None]:
     """Give what was kept of a run's calibration, or what is wrong with it."""
     path = RunFiles(root).calibration
     try:
-        document = orjson.loads(path.read_bytes())
+        document = orjson.loads(read_plain(path, MAX_DOCUMENT_BYTES))
     except FileNotFoundError:
         return None, None
     except (OSError, orjson.JSONDecodeError) as error:

@@ -16,8 +16,10 @@ from typing import Any, Final
 from steelyard.config.errors import SteelyardError
 from steelyard.results.journal import EventKind
 from steelyard.results.layout import RunFiles
+from steelyard.results.lines import MAX_LINE_BYTES
 from steelyard.results.lock import OwnerIdentity, is_alive
 from steelyard.results.newest import runs_below
+from steelyard.results.plain_files import open_plain
 from steelyard.results.reader import RunReader
 from steelyard.results.session_tokens import Role, session_tokens, split_token
 
@@ -180,7 +182,7 @@ def has_last_word(root: Path) -> bool:
     Raises:
         OSError: the journal cannot be read.
     """
-    with RunFiles(root).events.open("rb") as events:
+    with open_plain(RunFiles(root).events) as events:
         events.seek(max(0, os.fstat(events.fileno()).st_size - _TAIL_BYTES))
         return _LAST_WORD in events.read()
 
@@ -189,9 +191,11 @@ def _closed_all(root: Path) -> bool:
     """True where every session that was opened was closed, by a look at the bytes alone."""
     opened = closed = kept = 0
     rest = b""
-    with RunFiles(root).events.open("rb") as events:
+    with open_plain(RunFiles(root).events) as events:
         while chunk := events.read(_CHUNK_BYTES):
             whole, newline, rest = (rest + chunk).rpartition(b"\n")
+            if len(rest) > MAX_LINE_BYTES:  # no line of ours: a disk's zeros, without end
+                return False
             whole += newline
             opened += whole.count(_KINDS[0])
             closed += whole.count(_KINDS[1])
