@@ -190,7 +190,7 @@ def _streams() -> Iterator[_Streams]:
     try:
         relay = _Relay(master, slave)
         try:
-            tty.setraw(0)
+            tty.setraw(0, termios.TCSADRAIN)  # what was typed ahead stays
             yield relay
         finally:
             relay.close()
