@@ -78,7 +78,8 @@ def installed(wanted: Wanted) -> Path | None:
         raise DamagedInstall(
             f"{folder / MANIFEST} cannot be read: {error}", remedy=f"remove {folder}"
         ) from error
-    if manifest.get("schema") != SCHEMA or manifest.get("tree") != tree_digest(folder):
+    told = manifest if isinstance(manifest, dict) else {}
+    if told.get("schema") != SCHEMA or told.get("tree") != tree_digest(folder):
         raise DamagedInstall(
             f"{folder} is no longer what was installed: files were changed, added or removed",
             remedy=f"remove it (steelyard agent remove {wanted.agent.id}), then install it again",

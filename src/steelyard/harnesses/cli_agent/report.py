@@ -10,7 +10,7 @@ from steelyard.components.environment import ExecResult
 from steelyard.components.harness import Step
 from steelyard.components.issues import Issue, IssueCode, Phase
 from steelyard.harnesses.cli_agent.agent import Agent
-from steelyard.harnesses.cli_agent.log import MAX_LOG_BYTES, AgentLog
+from steelyard.harnesses.cli_agent.log import MAX_LOG_BYTES, MAX_STEPS, AgentLog
 from steelyard.harnesses.command.words import tail
 
 SHOWN_BYTES: Final = 16 * 1024
@@ -23,7 +23,7 @@ def last_step(agent: Agent, ended: ExecResult, log: AgentLog) -> Step:
     """Put the program's end into a step, with what its own log says: steps, figures, version."""
     told: list[dict[str, Any]] = []
     size = 0
-    for step in log.steps:
+    for step in log.steps[:MAX_STEPS]:
         data = step.as_json()
         size += len(orjson.dumps(data))
         if size > MAX_TOLD_BYTES:
