@@ -77,6 +77,18 @@ BUILTINS: Final[Mapping[Kind, Mapping[str, Entry]]] = MappingProxyType(
                 "steelyard.benchmarks.harbor:Harbor",
                 "a folder of tasks in Harbor's format",
             ),
+            "terminal_bench_2": Entry(
+                "steelyard.benchmarks.harbor:TerminalBench2",
+                "Terminal-Bench 2.0, its task folders brought in once",
+            ),
+            "terminal_bench_2_1": Entry(
+                "steelyard.benchmarks.harbor:TerminalBench21",
+                "Terminal-Bench 2.1, its task folders brought in once",
+            ),
+            "terminal_bench_2_verified": Entry(
+                "steelyard.benchmarks.harbor:TerminalBench2Verified",
+                "Terminal-Bench 2.0 with repaired environments and instructions",
+            ),
             **{name: Entry(PACK_TARGET, summary) for name, summary in CATALOG.items()},
         },
         Kind.HARNESS: {

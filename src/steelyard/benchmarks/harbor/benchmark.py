@@ -361,7 +361,7 @@ class Harbor(TaskFolders):
 
     def root(self) -> Path:
         """Give the folder as it is named."""
-        return Path(self.params.path)
+        return Path(self.params.path).absolute()
 
     def info(self) -> BenchmarkInfo:
         """Describe the benchmark; what is wrong with its tasks is said at once."""
