@@ -94,9 +94,10 @@ class EndpointPool:
 
         from steelyard.models.client import make_endpoint
         from steelyard.models.lines import Lines
+        from steelyard.models.machine_limits import MachineTable
 
         if self._lines is None:
-            self._lines = Lines()
+            self._lines = Lines(machine=MachineTable.opened(self._clock))
         key = orjson.dumps([model, prices], option=orjson.OPT_SORT_KEYS)
         if key not in self._open:
             self._open[key] = make_endpoint(
@@ -114,6 +115,9 @@ class EndpointPool:
         endpoints, self._open = list(self._open.values()), {}
         for endpoint in endpoints:
             await endpoint.close()
+        lines, self._lines = self._lines, None
+        if lines is not None and lines.machine is not None:
+            lines.machine.close()
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,13 @@ from dataclasses import dataclass, field
 
 from steelyard.models.adaptive import AdaptiveLimit
 from steelyard.models.address import Address
+from steelyard.models.machine_limits import (
+    REQUESTS,
+    TOKENS,
+    MachineBucket,
+    MachineLimit,
+    MachineTable,
+)
 from steelyard.models.rates import REQUEST_BURST_S, TOKEN_BURST_S, Bucket
 from steelyard.models.slots import Slots
 from steelyard.models.upstream import Upstream
@@ -22,8 +29,8 @@ class Line:
 
     upstream: Upstream
     slots: Slots
-    requests: Bucket | None
-    tokens: Bucket | None
+    requests: Bucket | MachineBucket | None
+    tokens: Bucket | MachineBucket | None
     users: int = 0
 
     async def leave(self) -> None:
@@ -37,6 +44,8 @@ class Line:
 class Lines:
     """The lines that are open, by address, headers and limits."""
 
+    machine: MachineTable | None = None
+    """Shared with other processes; None: limits are those of this one alone."""
     _open: dict[Hashable, Line] = field(default_factory=dict)
 
     def join(
@@ -53,14 +62,29 @@ class Lines:
         key = (address, headers, max_connections, rpm, tpm)
         line = self._open.get(key)
         if line is None or not line.users:
+            rates = (address, headers, rpm, tpm)
             line = self._open[key] = Line(
                 Upstream(address),
-                Slots(AdaptiveLimit(max_connections)),
-                _bucket(rpm, REQUEST_BURST_S, now_s),
-                _bucket(tpm, TOKEN_BURST_S, now_s),
+                Slots(self._limit((address, headers), max_connections)),
+                self._rate(rates, REQUESTS, _bucket(rpm, REQUEST_BURST_S, now_s)),
+                self._rate(rates, TOKENS, _bucket(tpm, TOKEN_BURST_S, now_s)),
             )
         line.users += 1
         return line
+
+    def _limit(self, key: Hashable, maximum: int) -> AdaptiveLimit:
+        machine = self.machine
+        return (
+            AdaptiveLimit(maximum) if machine is None else MachineLimit(maximum, machine.slot(key))
+        )
+
+    def _rate(
+        self, key: Hashable, part: int, bucket: Bucket | None
+    ) -> Bucket | MachineBucket | None:
+        machine = self.machine
+        if machine is None or bucket is None:
+            return bucket
+        return MachineBucket(bucket, machine.slot(key), part)
 
 
 def _bucket(per_minute: float | None, burst_s: float, now_s: float) -> Bucket | None:

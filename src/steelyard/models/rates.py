@@ -41,6 +41,15 @@ class Bucket:
         self._refill(now_s)
         self._level = min(self._capacity, self._level - extra_units)
 
+    @property
+    def state(self) -> tuple[float, float]:
+        """The level, and the moment (monotonic seconds) at which it was that."""
+        return self._level, self._at_s
+
+    def restore(self, level: float, at_s: float) -> None:
+        """Go on from another's state."""
+        self._level, self._at_s = min(level, self._capacity), at_s
+
     def _refill(self, now_s: float) -> None:
         passed = max(0.0, now_s - self._at_s)
         self._at_s = max(now_s, self._at_s)
