@@ -102,6 +102,25 @@ def endpoint_problems(
     return list(dict.fromkeys(found))
 
 
+def is_unpriced(
+    model: ModelSettings, secrets: SecretStore, prices: Mapping[str, Mapping[str, Any]]
+) -> bool:
+    """True where a run would not know what calls of a model cost; False where it cannot be said.
+
+    Asked at the address that a run calls, the protocol's own where nobody names one.
+    """
+    from steelyard.models.prices import is_priced
+    from steelyard.models.settings import parse_settings
+
+    if model.id in prices:
+        return False
+    try:
+        known = parse_settings(sealed_json(model.model_dump(mode="python")), secrets)
+    except BadInput:
+        return False  # what is wrong with it is said elsewhere
+    return not is_priced(known.model_id, known.address.parts.geturl(), prices)
+
+
 def scoring_model_problems(
     benchmark: Benchmark,
     secrets: SecretStore,
@@ -127,13 +146,13 @@ def scoring_model_problems(
         return placed(error.problems, where)
     for model in models:
         try:
-            parse_settings(model, secrets)
+            known = parse_settings(model, secrets)
         except BadInput as error:
             found = [replace(p, message=f"the judge's model: {p.message}") for p in error.problems]
             problems += moved(found, where)
             continue
-        url = model.get("base_url") or ""
-        if prices is not None and not is_priced(model["id"], url, prices):
+        url = known.address.parts.geturl()
+        if prices is not None and not is_priced(known.model_id, url, prices):
             message = f"the price of the judge {model['id']!r} is not known, and the budget is in"
             remedy = "write it under `prices:`, or give --allow-unpriced to count it as free"
             problems.append(Problem(f"{message} dollars", where, remedy))

@@ -21,13 +21,14 @@ from steelyard.components.registry import Kind, extra_of
 from steelyard.config.errors import BadInput, Problem, Where
 from steelyard.config.resolve import Resolution
 from steelyard.config.schema.request import Request
-from steelyard.config.secrets import SecretRef, resealed, sealed_json
+from steelyard.config.secrets import resealed, sealed_json
 from steelyard.engine.analyzers import chosen_analyzers, make_analyzers
 from steelyard.engine.plan_checks import (
     HealedFields,
     endpoint_problems,
     folder_problems,
     is_about,
+    is_unpriced,
     missing_run,
     moved,
     placed,
@@ -330,11 +331,7 @@ class RequestPlanner:
             return
         if whole.runtime.allow_unpriced or request.model.id == "none":
             return
-        from steelyard.models.prices import is_priced
-
-        url = request.model.base_url
-        url = self.maker.secrets.reveal(url) if isinstance(url, SecretRef) else url or ""
-        if not is_priced(request.model.id, url, price_values(whole)):
+        if is_unpriced(request.model, self.maker.secrets, price_values(whole)):
             self.wrong(
                 "model.id",
                 f"the price of {request.model.id!r} is not known, and the budget is in dollars",
