@@ -155,6 +155,47 @@ CASES: dict[str, Labelled] = {
         outcome=Outcome.FAILED_ERROR,
         looks_like=F.ENVIRONMENT,
     ),
+    "scorer says that a test crashed": Labelled(
+        F.WRONG_ANSWER, "42", **reason("test_add crashed: exit code 1"), looks_like=F.SCORER
+    ),
+    "answer about a limit on turns": Labelled(
+        F.WRONG_ANSWER,
+        "A game of this kind ends after a maximum of 20 turns.",
+        **WRONG,
+        looks_like=F.TURN_LIMIT,
+    ),
+    "endpoint took too long": Labelled(
+        F.MODEL_ENDPOINT,
+        **_failed(IssueCode.MODEL_TIMED_OUT, "no answer within 600 seconds"),
+        looks_like=F.TIMED_OUT,
+    ),
+    "account without money": Labelled(
+        F.MODEL_ENDPOINT,
+        **_failed(IssueCode.MODEL_ENDPOINT_REJECTED, "402: your budget is spent"),
+        looks_like=F.BUDGET,
+    ),
+    "program died with a traceback": Labelled(
+        F.AGENT_FAILED,
+        **_failed(IssueCode.AGENT_FAILED, "Traceback: harness.py crashed"),
+        looks_like=F.HARNESS,
+    ),
+    "400 for a setting": Labelled(
+        F.REQUEST_REFUSED,
+        **_failed(IssueCode.MODEL_REQUEST_REFUSED, "400: unknown setting 'top_z'"),
+        looks_like=F.SETTINGS,
+    ),
+    "program filled its disk": Labelled(
+        F.AGENT_FAILED,
+        **_failed(IssueCode.AGENT_FAILED, "OSError: No space left on device"),
+        looks_like=F.STORAGE,
+    ),
+    "artifacts that were left out": Labelled(
+        F.WRONG_ANSWER,
+        "41",
+        issues=(Issue.of(IssueCode.OUTPUT_TRUNCATED, Phase.COLLECT, "artifacts: 2 × link"),),
+        **WRONG,
+        looks_like=F.TRUNCATED,
+    ),
     "scored after a retry": Labelled(
         F.WRONG_ANSWER,
         "41",

@@ -30,7 +30,7 @@ def test_a_labelled_attempt_gets_its_class(name: str) -> None:
     assert len(found.cause.quote) <= phrases.QUOTE_CHARS
 
 
-def test_every_class_has_an_example_and_every_inferred_one_a_hard_negative() -> None:
+def test_every_class_has_an_example_and_a_hard_negative_every_inferred_one_more() -> None:
     labels = {case.label for case in CASES.values()}
     assert labels == set(FailureClass)
     inferred = {
@@ -38,6 +38,8 @@ def test_every_class_has_an_example_and_every_inferred_one_a_hard_negative() -> 
         FailureClass.EMPTY_ANSWER, FailureClass.TOOL_MISUSE,
     }  # fmt: skip
     negatives = Counter(case.looks_like for case in CASES.values() if case.looks_like)
+    no_cause = {FailureClass.WRONG_ANSWER, FailureClass.UNKNOWN}  # what is left
+    assert set(negatives) == set(FailureClass) - no_cause
     assert all(negatives[one] >= 2 for one in inferred), negatives
 
 

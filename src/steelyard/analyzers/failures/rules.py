@@ -23,9 +23,9 @@ from steelyard.analyzers.failures.phrases import (
     speaks_of_context,
 )
 from steelyard.components.analyzer import FinishedAttempt
-from steelyard.components.issues import Issue, IssueCode, Outcome, Severity
+from steelyard.components.issues import Issue, IssueCode, Outcome, Phase, Severity
 
-RULES_VERSION: Final = "1"
+RULES_VERSION: Final = "2"
 _MAX_REASONS: Final = 50
 
 
@@ -137,7 +137,8 @@ def _truncated(case: Case) -> Evidence | None:
         end = f"{stop[0]}: …{case.course.last_text[-80:]}"
         return Evidence(FailureClass.TRUNCATED, f"step {stop[1]}, stop reason", quote(end))
     for number, issue in enumerate(case.attempt.issues, 1):
-        if issue.code is IssueCode.OUTPUT_TRUNCATED:
+        # What was left out of the files that were taken afterwards is no word of the agent's.
+        if issue.code is IssueCode.OUTPUT_TRUNCATED and issue.phase is Phase.RUN:
             where = f"issue {number} ({issue.phase.value}, {issue.code.value})"
             return Evidence(FailureClass.TRUNCATED, where, quote(issue.message))
     return None
