@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
@@ -46,6 +47,8 @@ from steelyard.components.benchmark import (
 from steelyard.components.environment import Session
 from steelyard.components.issues import AttemptFault, IssueCode
 from steelyard.components.values import Message
+
+log = logging.getLogger(__name__)
 
 _OPENING_S: Final = 300.0
 """Granted to a verifier's own environment beside the time of its tests and its build."""
@@ -142,6 +145,12 @@ class TaskFolders(Benchmark):
 
     def load_tasks(self) -> Sequence[Task]:
         """Read and check every task folder."""
+        refused = [name for name, loaded in self.tasks.items() if loaded.refusals]
+        if refused:
+            log.warning(
+                "%d of %d tasks cannot be run by this version: %s",
+                *(len(refused), len(self.tasks), ", ".join(refused[:20])),
+            )
         return [self._task(name, loaded) for name, loaded in self.tasks.items()]
 
     def _task(self, name: str, loaded: LoadedTask) -> Task:
@@ -167,6 +176,9 @@ class TaskFolders(Benchmark):
     def task_input(self, task: Task, *, attempt: int, seed: int) -> TaskInput:
         """Show the instruction; of a task with steps, each step's in its stage."""
         loaded, part = self._found(task)
+        if loaded.refusals:
+            said = "; ".join(str(problem) for problem in loaded.refusals[:3])
+            raise AttemptFault(IssueCode.TASK_INVALID, said)
         folder = loaded.folder
         agent = folder.table.agent
         run_s = agent.timeout_sec

@@ -1,4 +1,4 @@
-"""Read `task.toml`: every fault at once, each at its line, what this version refuses among them."""
+"""Read `task.toml`: every fault at once, each at its line; and what this version refuses of it."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from steelyard.config.source import FieldPath, Node, path_text, plain
 from steelyard.config.validation import problems_of
 
 FILE: Final = "task.toml"
+LEAVE_OUT: Final = "leave the task out (`exclude_ids`)"
 _ROOT_USERS: Final = (None, "root", 0, "0")
 
 
@@ -57,7 +58,7 @@ def read_document(path: Path, *, shown: str) -> tuple[TaskDocument | None, list[
         found = problems_of(error.errors(include_url=False), node, TaskTable)
         return None, [_without_origin(problem) for problem in found]
     document = TaskDocument(table, node)
-    return document, list(_refused(document))
+    return document, list(_contradictions(document))
 
 
 def _without_origin(problem: Problem) -> Problem:
@@ -77,8 +78,7 @@ def _problem(node: Node, message: str, path: Sequence[str | int], remedy: str | 
     return Problem(message, where, remedy)
 
 
-def _refused(document: TaskDocument) -> Iterator[Problem]:
-    """Name what belongs to the format but not to this version, and what contradicts itself."""
+def _contradictions(document: TaskDocument) -> Iterator[Problem]:
     table, say = document.table, document.problem
     if table.version is not None and "schema_version" in table.model_fields_set:
         yield say(
@@ -86,12 +86,31 @@ def _refused(document: TaskDocument) -> Iterator[Problem]:
             "version",
             remedy="keep schema_version; version is its old name",
         )
+    if table.steps is not None and not table.steps:
+        yield say("steps is empty", "steps", remedy="name a step, or take it out")
+    if table.multi_step_reward_strategy is not None and not table.steps:
+        yield say(
+            "multi_step_reward_strategy belongs to a task with [[steps]]",
+            "multi_step_reward_strategy",
+            remedy="take it out",
+        )
+    for path, environment in (
+        (("environment",), table.environment),
+        (("verifier", "environment"), table.verifier.environment),
+    ):
+        is_list = environment is not None and environment.network_mode == "allowlist"
+        if environment is not None and is_list and not environment.allowed_hosts:
+            remedy = 'write network_mode = "no-network"'
+            yield say("the allowlist names no host", *path, remedy=remedy)
+
+
+def refusals(document: TaskDocument) -> Iterator[Problem]:
+    """Name what the format has and this version cannot do: the task is in order, and not run."""
+    table = document.table
     yield from _refused_environment(document, table.environment, ("environment",))
     yield from _refused_agent(document, table.agent, ("agent",))
     yield from _refused_verifier(document, table.verifier, ("verifier",))
     yield from _refused_artifacts(document, table.artifacts, ("artifacts",))
-    if table.steps is not None and not table.steps:
-        yield say("steps is empty", "steps", remedy="name a step, or take it out")
     for number, step in enumerate(table.steps or ()):
         at: FieldPath = ("steps", number)
         yield from _refused_agent(document, step.agent, (*at, "agent"))
@@ -99,12 +118,6 @@ def _refused(document: TaskDocument) -> Iterator[Problem]:
         yield from _refused_artifacts(document, step.artifacts, (*at, "artifacts"))
         if step.agent.network_mode is not None and step.agent != table.agent:
             yield from _changed_network(document, step.agent, (*at, "agent"))
-    if table.multi_step_reward_strategy is not None and not table.steps:
-        yield say(
-            "multi_step_reward_strategy belongs to a task with [[steps]]",
-            "multi_step_reward_strategy",
-            remedy="take it out",
-        )
 
 
 def _changed_network(
@@ -138,11 +151,9 @@ def _refused_environment(
     }
     for name, (value, why) in refused.items():
         if value:
-            yield say(why, *path, name, remedy="leave this task out, or take the field out")
+            yield say(why, *path, name, remedy=f"{LEAVE_OUT}, or take the field out")
     if environment.os != "linux":
-        yield say(f"no provider runs {environment.os}", *path, "os", remedy="leave this task out")
-    if environment.network_mode == "allowlist" and not environment.allowed_hosts:
-        yield say("the allowlist names no host", *path, remedy='write network_mode = "no-network"')
+        yield say(f"no provider runs {environment.os}", *path, "os", remedy=LEAVE_OUT)
     for number, host in enumerate(environment.allowed_hosts or ()):
         yield from _refused_host(document, host, (*path, "allowed_hosts", number))
 
@@ -205,5 +216,5 @@ def _other_service(document: TaskDocument, service: str, path: FieldPath) -> Pro
         f"the service {service!r} is one of a compose file, which this version does not start",
         *path,
         "service",
-        remedy="leave this task out",
+        remedy=LEAVE_OUT,
     )

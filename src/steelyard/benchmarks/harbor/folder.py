@@ -17,7 +17,13 @@ from typing import Final
 
 import orjson
 
-from steelyard.benchmarks.harbor.document import FILE, TaskDocument, read_document
+from steelyard.benchmarks.harbor.document import (
+    FILE,
+    LEAVE_OUT,
+    TaskDocument,
+    read_document,
+    refusals,
+)
 from steelyard.benchmarks.harbor.schema import StepTable, TaskTable
 from steelyard.benchmarks.pack.digest import folder_digest
 from steelyard.benchmarks.pack.paths import PathProblem
@@ -62,6 +68,8 @@ class TaskFolder:
     root: Path
     document: TaskDocument
     parts: tuple[Part, ...]
+    refusals: tuple[Problem, ...] = ()
+    """Why this version cannot run it, though it is in order."""
 
     @property
     def table(self) -> TaskTable:
@@ -139,22 +147,30 @@ def read_task(root: Path, *, shown: str) -> tuple[TaskFolder | None, list[Proble
     document, problems = read_document(root / FILE, shown=f"{shown}/{FILE}")
     if document is None:
         return None, problems
-    reader = _Reader(root, shown, document, problems)
+    refused = list(refusals(document))
+    reader = _Reader(root, shown, document, problems, refused)
     parts = reader.parts()
-    task = None if problems else TaskFolder(root.name, root, document, parts)
-    return task, problems
+    if problems:
+        return None, problems
+    return TaskFolder(root.name, root, document, parts, tuple(refused)), []
 
 
 class _Reader:
     """Looks at a folder, noting what is wrong."""
 
     def __init__(
-        self, root: Path, shown: str, document: TaskDocument, problems: list[Problem]
+        self,
+        root: Path,
+        shown: str,
+        document: TaskDocument,
+        problems: list[Problem],
+        refused: list[Problem],
     ) -> None:
         self._root = root
         self._shown = shown
         self._document = document
         self._problems = problems
+        self._refused = refused
 
     def parts(self) -> tuple[Part, ...]:
         table = self._document.table
@@ -191,6 +207,10 @@ class _Reader:
     def _wrong(self, relative: str, message: str, remedy: str | None = None) -> None:
         self._problems.append(Problem(message, Where(f"{self._shown}/{relative}"), remedy))
 
+    def _refuse(self, relative: str, message: str) -> None:
+        where = Where(f"{self._shown}/{relative}")
+        self._refused.append(Problem(f"{message} in this version", where, LEAVE_OUT))
+
     def _relative(self, path: Path) -> str:
         return path.relative_to(self._root).as_posix()
 
@@ -209,10 +229,9 @@ class _Reader:
             self._wrong(self._relative(path), str(error), "keep to files of the task")
             return None
         if (path / ".harborignore").exists():
-            self._wrong(
+            self._refuse(
                 f"{self._relative(path)}/.harborignore",
-                "leaving files out by .harborignore is not available in this version",
-                "take what is not wanted out of the folder",
+                "leaving files out by .harborignore is not available",
             )
         return path
 
@@ -221,10 +240,9 @@ class _Reader:
         for name in COMPOSE_FILES:
             for place in (folder, self._root / "tests"):
                 if (place / name).exists():
-                    self._wrong(
+                    self._refuse(
                         f"{place.name}/{name}",
-                        "tasks of several services (compose) are not available in this version",
-                        "leave this task out",
+                        "tasks of several services (compose) are not available",
                     )
         self._folder(folder)
         if not folder.is_dir() and self._document.table.environment.docker_image is None:
@@ -238,10 +256,9 @@ class _Reader:
 
     def _check_prior(self, root: Path) -> None:
         if (root / "trajectory.json").exists():
-            self._wrong(
+            self._refuse(
                 self._relative(root / "trajectory.json"),
-                "beginning with an earlier trajectory is not available in this version",
-                "leave this task out",
+                "beginning with an earlier trajectory is not available",
             )
 
     def _instruction(self, root: Path) -> str:

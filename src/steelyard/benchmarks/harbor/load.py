@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from steelyard.benchmarks.harbor.dockerfile import NeedsImage, PlainImage, read_plain
-from steelyard.benchmarks.harbor.document import FILE
+from steelyard.benchmarks.harbor.document import FILE, LEAVE_OUT
 from steelyard.benchmarks.harbor.folder import TaskFolder, find_tasks, read_task
 from steelyard.benchmarks.harbor.inputs import NotBelow, carried_paths
 from steelyard.benchmarks.harbor.layout import IN_FOLDER
@@ -26,6 +26,8 @@ class LoadedTask:
     folder: TaskFolder
     plain: PlainImage | None = None
     """None: the task's image is used."""
+    refusals: tuple[Problem, ...] = ()
+    """Why it is not run: each attempt at it says so."""
 
 
 def load_folder(
@@ -71,45 +73,39 @@ def load_folder(
                 Problem(f"there are two tasks {task.id!r}: {first} too", Where(shown_path(path)))
             )
             continue
-        problems += contradictions(task)
         problems += missing_variables(task.document, variables)
-        loaded, more = _loaded(task, with_images)
-        problems += more
-        tasks[task.id] = loaded
+        if with_images:
+            problems += _without_image(task)
+        tasks[task.id] = _loaded(task, with_images)
     if problems:
-        more_count = len(problems) - _MAX_PROBLEMS
-        more = [Problem(f"and {more_count} more")] if more_count > 0 else []
+        count = len(problems) - _MAX_PROBLEMS
+        more = [Problem(f"and {count} more")] if count > 0 else []
         raise BadInput.of([*problems[:_MAX_PROBLEMS], *more])
     return tasks
 
 
-def _loaded(task: TaskFolder, with_images: bool) -> tuple[LoadedTask, list[Problem]]:
+def _loaded(task: TaskFolder, with_images: bool) -> LoadedTask:
+    refused = [*task.refusals, *contradictions(task)]
     if with_images:
-        return LoadedTask(task), list(_without_image(task))
-    plain, problems = PlainImage(), []
+        return LoadedTask(task, None, tuple(refused))
+    plain = PlainImage()
     dockerfile = task.environment / "Dockerfile"
     if dockerfile.is_file():
         try:
             plain = read_plain(task.environment, dockerfile)
         except NeedsImage as error:
-            problems.append(
-                Problem(
-                    f"the task cannot do without its image: {error}",
-                    Where(shown_path(dockerfile)),
-                    "take `images: none` out and name an environment with images, or leave the "
-                    f"task out: `exclude_ids: [{task.id}]`",
-                )
-            )
+            what = f"the task cannot do without its image: {error}"
+            remedy = f"take `images: none` out and name an environment with images, or {LEAVE_OUT}"
+            refused.append(Problem(what, Where(shown_path(dockerfile)), remedy))
     for part in task.parts:
         try:
             carried_paths(task, part, IN_FOLDER, plain.workdir)
         except NotBelow as error:
-            problems.append(
-                task.document.problem(
-                    f"without its image {error}", "artifacts", remedy="take `images: none` out"
-                )
+            remedy = "take `images: none` out"
+            refused.append(
+                task.document.problem(f"without its image {error}", "artifacts", remedy=remedy)
             )
-    return LoadedTask(task, plain), problems
+    return LoadedTask(task, plain, tuple(refused))
 
 
 def _without_image(task: TaskFolder) -> Iterator[Problem]:

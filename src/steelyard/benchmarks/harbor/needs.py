@@ -205,7 +205,7 @@ def contradictions(task: TaskFolder) -> Iterator[Problem]:
                     f"the step {part.name!r} has a verifier of its own environment, which is not "
                     "available for tasks with steps",
                     *("steps", number),
-                    remedy='write environment_mode = "shared", or leave this task out',
+                    remedy='write environment_mode = "shared", or leave the task out',
                 )
         return
     part = task.parts[0]

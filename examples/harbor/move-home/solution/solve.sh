@@ -1,0 +1,4 @@
+#!/bin/sh
+set -eu
+mv /home/weigher /srv/weigher
+sed -i 's|:/home/weigher:|:/srv/weigher:|' /etc/passwd
