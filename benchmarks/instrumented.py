@@ -1,8 +1,9 @@
 """Run `steelyard` with a hand on its clock: `python -m benchmarks.instrumented ARGUMENTS`.
 
 What is done to it stands in the environment: `BENCH_FSYNC_DELAY_MS` makes every sync slower,
-`BENCH_LOOP_LAG=1` samples how late its event loop runs. What was seen goes as JSON into the file
-`BENCH_REPORT`. Nothing of the product knows of this.
+`BENCH_LOOP_LAG=1` samples how late its event loop runs, `BENCH_BACKOFF_FACTOR` shrinks the waits
+before retries of attempts, as a benchmark shrinks what an attempt takes. What was seen goes as
+JSON into the file `BENCH_REPORT`. Nothing of the product knows of this.
 """
 
 from __future__ import annotations
@@ -71,12 +72,25 @@ class Seen:
         path.write_text(json.dumps({"fsyncs": self.fsyncs, "lags_s": self.lags_s}))
 
 
+def shrink_backoff(factor: float) -> None:
+    """Let retries of attempts wait `factor` times as long as they do."""
+    from steelyard.engine.launch import launch
+    from steelyard.engine.retries import ATTEMPT_BACKOFF
+    from steelyard.models.backoff import Backoff
+
+    real = ATTEMPT_BACKOFF
+    shrunk = Backoff(real.base_s * factor, real.cap_s * factor, real.retry_after_cap_s * factor)
+    launch.__kwdefaults__["backoff"] = shrunk
+
+
 def main() -> None:
     """Patch, then call the product's own entry."""
     seen = Seen()
     seen.slow_syncs(float(os.environ.get("BENCH_FSYNC_DELAY_MS", "0")) / 1000)
     if os.environ.get("BENCH_LOOP_LAG"):
         seen.sample_loops()
+    if factor := os.environ.get("BENCH_BACKOFF_FACTOR"):
+        shrink_backoff(float(factor))
     atexit.register(seen.report, Path(os.environ["BENCH_REPORT"]))
 
     from steelyard.__main__ import main as steelyard

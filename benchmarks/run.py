@@ -15,7 +15,17 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from benchmarks import analysis, calls, gateway, overhead, resume, scale, startup, stopping
+from benchmarks import (
+    analysis,
+    calls,
+    fairness,
+    gateway,
+    overhead,
+    resume,
+    scale,
+    startup,
+    stopping,
+)
 from benchmarks.measures import Measure, shown, table
 from benchmarks.processes import CommandFailed
 
@@ -24,6 +34,7 @@ MEASURES: dict[str, Measure] = {
     "overhead": overhead.measure,
     "calls": calls.measure,
     "gateway": gateway.measure,
+    "fairness": fairness.measure,
     "scale": scale.measure,
     "resume": resume.measure,
     "stopping": stopping.measure,
