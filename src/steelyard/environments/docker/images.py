@@ -7,11 +7,12 @@ import logging
 import urllib.parse
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Final
 
 import orjson
 
-from steelyard.components.environment import EnvironmentFault
+from steelyard.components.environment import EnvironmentFault, ImageBuild
 from steelyard.environments.docker.engine import Engine, EngineRefusal
 from steelyard.environments.docker.params import PullPolicy
 
@@ -87,6 +88,32 @@ class Images:
                 self._found[name] = await self._named(name)
         return self._found[name]
 
+    async def built(self, build: ImageBuild) -> Image:
+        """Give the image of a Dockerfile, built once.
+
+        Raises:
+            ImageFault: it cannot be built.
+        """
+        from steelyard.environments.docker import builds
+
+        async with self._locks.setdefault(build.digest, asyncio.Lock()):
+            if build.digest not in self._found:
+                self._found[build.digest] = await builds.built(self._engine, build, self._pull)
+        return self._found[build.digest]
+
+    async def imported(self, tar: Path) -> Image:
+        """Give the image of a tar file, imported once.
+
+        Raises:
+            ImageFault: it cannot be imported.
+        """
+        from steelyard.environments.docker import builds
+
+        async with self._locks.setdefault(str(tar), asyncio.Lock()):
+            if str(tar) not in self._found:
+                self._found[str(tar)] = await builds.imported(self._engine, tar)
+        return self._found[str(tar)]
+
     async def _named(self, name: str) -> Image:
         found = None if self._pull == "always" else await inspect(self._engine, name)
         if found is None and self._pull == "never":
@@ -110,7 +137,7 @@ class Images:
                 "POST", "images/create", doing=doing, params={"fromImage": name, **tag}
             ) as response:
                 async for line in response.content:
-                    said = _progress(line)
+                    said = progress(line)
                     if error := said.get("error"):
                         raise ImageFault(_refused(name, str(error)))
         except EngineRefusal as error:
@@ -124,7 +151,8 @@ def _refused(name: str, said: str) -> str:
     )
 
 
-def _progress(line: bytes) -> Mapping[str, Any]:
+def progress(line: bytes) -> Mapping[str, Any]:
+    """Read one line of what an engine says while it works; empty where it is none."""
     try:
         said = orjson.loads(line)
     except orjson.JSONDecodeError:

@@ -70,9 +70,6 @@ def host_config(
         "AutoRemove": False,
         "RestartPolicy": {"Name": "no"},
     }
-    if limits.disk_mb is not None:
-        size = limits.disk_mb * MIB
-        config["Ulimits"] = [{"Name": "fsize", "Soft": size, "Hard": size}]
-        if holds_storage:
-            config["StorageOpt"] = {"size": str(size)}
+    if limits.disk_mb is not None and holds_storage:
+        config["StorageOpt"] = {"size": str(limits.disk_mb * MIB)}
     return config

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import re
 import secrets
 from collections.abc import Mapping
@@ -17,15 +16,20 @@ from steelyard.components.environment import (
     Session,
 )
 from steelyard.components.values import Trust
-from steelyard.environments.docker.engine import Engine, EngineRefusal, finished
+from steelyard.environments.docker import probe, programs
+from steelyard.environments.docker.engine import Engine, EngineFacts, EngineRefusal, finished
 from steelyard.environments.docker.finding import find_engine
 from steelyard.environments.docker.images import Image, ImageFault, Images
 from steelyard.environments.docker.limits import Limits, host_config, limits_of
 from steelyard.environments.docker.params import DockerParams
 from steelyard.environments.docker.places import Places
+from steelyard.environments.docker.programs import Program
+from steelyard.environments.docker.reach import Reach, reach_in
 from steelyard.environments.docker.reap import TOKEN_LABEL, remove_container
+from steelyard.environments.docker.seccomp_profile import profile_file, profile_text
 from steelyard.environments.docker.session import Container, DockerSession
 from steelyard.environments.files import Owner
+from steelyard.environments.local_session import in_thread
 
 DEFAULT_WORKDIR: Final = "/workspace"
 SLEEP: Final = "trap 'exit 0' TERM; while :; do sleep 2147483647 & wait $!; done"
@@ -43,6 +47,11 @@ class Opener:
         self._params = params
         self._starting = asyncio.Semaphore(_AT_ONCE)
         self._has_init = True
+        self._holds_storage = True
+        self._owners: dict[tuple[str, str], Owner] = {}
+        self._probing = asyncio.Lock()
+        self._tried: dict[tuple[str, str], list[str]] = {}
+        """By image and network: what its first container's walls let through."""
 
     async def open(self, request: OpenRequest) -> Session:
         """Open a session.
@@ -53,19 +62,30 @@ class Opener:
         image = await self._image(request)
         limits = limits_of(self._params, request)
         container = await self._started(request, image, limits)
+        reach = Reach()
         try:
-            return await self._session(request, image, limits, container)
+            await reach_in(self.engine, container.id, request, limits, reach)
+            return await self._session(request, image, limits, container, reach)
         except BaseException:
-            await finished(remove_container(self.engine, container.id))
+            await finished(self._given_up(container, reach))
             raise
 
+    async def _given_up(self, container: Container, reach: Reach) -> None:
+        await reach.end()
+        await remove_container(self.engine, container.id)
+
     async def _image(self, request: OpenRequest) -> Image:
+        if request.build is not None:
+            return await self.images.built(request.build)
         name = request.image or self._params.image
-        if name is None:
-            raise ImageFault(
-                "no image is named: neither the task nor `environment.image` names one"
-            )
-        return await self.images.named(name)
+        if name is not None:
+            return await self.images.named(name)
+        if self._params.image_tar is not None:
+            return await self.images.imported(self._params.image_tar)
+        raise ImageFault(
+            "no image is named: neither the task nor `environment.image` names one; set it, as "
+            "`image: python:3.12-slim`"
+        )
 
     async def _started(self, request: OpenRequest, image: Image, limits: Limits) -> Container:
         """Create and start a container; where that is cancelled or fails, nothing is left."""
@@ -75,7 +95,7 @@ class Opener:
         workdir = request.workdir or image.workdir
         if workdir is None or workdir == "/":
             workdir = DEFAULT_WORKDIR
-        body = self._config(request, image, limits, workdir)
+        body = await self._config(request, image, limits, workdir)
         async with self._starting:
             try:
                 made = await finished(self._created(name, body))
@@ -97,19 +117,30 @@ class Opener:
                 params={"name": name}, body=body,
             )  # fmt: skip
         except EngineRefusal as error:
-            if not self._has_init or "init" not in error.message:
+            if self._has_init and "init" in error.message:
+                self._has_init = False  # an engine without its small init program; the shell reaps
+            elif "StorageOpt" in body["HostConfig"] and self._holds_storage:
+                self._holds_storage = False  # most storage cannot; then the sum is watched
+                del body["HostConfig"]["StorageOpt"]
+            else:
                 raise
-            self._has_init = False  # an engine without its small init program; the shell reaps
             return await self._created(name, body)
         return str(made["Id"])
 
-    def _config(
+    async def _config(
         self, request: OpenRequest, image: Image, limits: Limits, workdir: str
     ) -> dict[str, Any]:
+        facts = await self.engine.facts()
         mounts = [
             {"Type": "bind", "Source": str(one.source), "Target": one.target, "ReadOnly": True}
             for one in request.mounts
         ]
+        config = host_config(
+            limits, mounts=mounts, security=await self._security(facts),
+            extra_capabilities=self._params.extra_capabilities,
+            open_network=self._params.open_network, uses_init=self._has_init,
+            holds_storage=self._holds_storage,
+        )  # fmt: skip
         return {
             "Image": image.id,
             "Entrypoint": ["/bin/sh"],
@@ -117,34 +148,97 @@ class Opener:
             "WorkingDir": workdir,
             "User": self._params.user or image.user or "",
             "Env": [f"{TOKEN_VARIABLE}={request.token}"],
-            "Labels": {TOKEN_LABEL: request.token, "steelyard.owner": str(os.getpid())},
+            "Labels": {TOKEN_LABEL: request.token},
             "Hostname": "steelyard",
-            "OpenStdin": False,
-            "Tty": False,
-            "HostConfig": dict(
-                host_config(
-                    limits, mounts=mounts, security=["no-new-privileges"],
-                    extra_capabilities=self._params.extra_capabilities,
-                    open_network=self._params.open_network, uses_init=self._has_init,
-                    holds_storage=False,
-                )
-            ),
-        }  # fmt: skip
+            "HostConfig": dict(config),
+        }
+
+    async def _security(self, facts: EngineFacts) -> list[str]:
+        if not facts.is_podman:
+            return ["no-new-privileges", f"seccomp={profile_text()}"]
+        if not facts.is_local:  # a path of this machine would mean another file there
+            return ["no-new-privileges"]
+        return ["no-new-privileges", f"seccomp={await in_thread(profile_file)}"]
 
     async def _session(
-        self, request: OpenRequest, image: Image, limits: Limits, container: Container
-    ) -> Session:
+        self, request: OpenRequest, image: Image, limits: Limits, container: Container,
+        reach: Reach,
+    ) -> Session:  # fmt: skip
         facts = await self.engine.facts()
-        places = Places(self.engine, container.id, container.workdir, Owner(0, 0))
-        details: Mapping[str, str] = {
+        owner = await self._owner(image, container)
+        trust, tried = await self._trust(image, limits, container)
+        details = {
             "engine": f"{facts.name} {facts.version}",
+            "rootless": "yes" if facts.is_rootless else "no",
             "network": limits.network,
+            "image_id": image.id,
+            **tried,
         }
         return DockerSession(
-            self.engine, request, container, limits, places, trust=Trust.CONTAINED,
+            self.engine, request, container, limits,
+            Places(self.engine, container.id, container.workdir, owner), reach,
+            trust=trust,
             description=EnvironmentDescription("docker", image.name, image.digest, details),
-            engine_name=facts.name, enter=(facts.name, "exec", "-it", container.name, "/bin/sh"),
+            enter=_enter(self.engine.host, facts, container),
+            watches_disk=limits.disk_mb is not None and not self._holds_storage,
         )  # fmt: skip
+
+    async def _owner(self, image: Image, container: Container) -> Owner:
+        """Find whom the programs are, by number; the working folder becomes theirs."""
+        user = self._params.user or image.user or "0"
+        if user in ("0", "root", "0:0", "root:root"):
+            return Owner(0, 0)
+        known = self._owners.get((image.id, user))
+        script = 'id -u "$1" && id -g "$1"; chown "$2" "$3"'
+        words = ["/bin/sh", "-c", script, "sh", user.partition(":")[0], user, container.workdir]
+        program = Program(words, {}, "/", user="0")
+        said = await programs.run(
+            self.engine, container.id, program, programs.Running(4096), timeout_s=30
+        )
+        if known is not None:
+            return known
+        numbers = said.stdout.split()
+        if user.replace(":", "").isdigit():
+            uid, _, gid = user.partition(":")
+            numbers = [uid.encode(), (gid or uid).encode()]
+        if len(numbers) < 2:
+            raise ImageFault(f"the image {image.name!r} has no user {user!r}")
+        owner = Owner(int(numbers[0]), int(numbers[1]))
+        self._owners[image.id, user] = owner
+        return owner
+
+    async def _trust(
+        self, image: Image, limits: Limits, container: Container
+    ) -> tuple[Trust, Mapping[str, str]]:
+        """Try the walls of an image's first container; the others are made the same way."""
+        if limits.network == "open" or self._params.extra_capabilities:
+            return Trust.CONTAINED, {}
+        kind = (image.id, limits.network)
+        async with self._probing:
+            if kind not in self._tried:
+                self._tried[kind] = await self._probed(container)
+        weak = self._tried[kind]
+        if not weak:
+            return Trust.ISOLATED, {"probe": "tight"}
+        return Trust.CONTAINED, {"probe": "; ".join(weak)[:500]}
+
+    async def _probed(self, container: Container) -> list[str]:
+        program = Program(["python3", "-I", "-S", "-c", probe.PROGRAM], {}, "/", user="0")
+        said = await programs.run(
+            self.engine, container.id, program, programs.Running(65536), timeout_s=60
+        )
+        if said.exit_code == 127:
+            return ["the image has no Python to try its walls with"]
+        return probe.weaknesses(said.stdout, network_open=False)
+
+
+def _enter(host: str, facts: EngineFacts, container: Container) -> tuple[str, ...]:
+    """Give the command by which a person enters a container."""
+    shell = ("exec", "-it", container.name, "/bin/sh")
+    if not facts.is_podman:
+        return ("docker", "--host", host, *shell)
+    # `podman` alone speaks to this user's own storage, which is what its service has.
+    return ("podman", "--url", host, *shell)
 
 
 def connected(params: DockerParams) -> Engine:

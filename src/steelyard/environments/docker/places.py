@@ -175,7 +175,7 @@ class Places:
         place = self.absolute(path)
         if await in_thread(source.is_dir):
             await self.make_folder(place)
-            await self._put(place, _pieces(archives.packed_tree(source, self._owner)))
+            await self._put(place, pieces(archives.packed_tree(source, self._owner)))
             return
         if not await in_thread(source.is_file):
             raise FileNotFoundError(f"{source}: no such file or folder")
@@ -185,9 +185,7 @@ class Places:
         folder, name = posixpath.split(place if there is None else there.path)
         if await self.status(folder or "/") is None:
             await self.make_folder(folder)
-        await self._put(
-            folder or "/", _pieces(archives.packed_tree(source, self._owner, name=name))
-        )
+        await self._put(folder or "/", pieces(archives.packed_tree(source, self._owner, name=name)))
 
     async def download(self, path: str, target: Path) -> None:
         """Copy a file or folder out to a new path.
@@ -312,7 +310,7 @@ def _joined(path: str, link: str) -> str:
     return link if link.startswith("/") else posixpath.join(posixpath.dirname(path), link)
 
 
-async def _pieces(pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
+async def pieces(pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
     """Give a blocking iterator's pieces, each made in a thread."""
     while (piece := await in_thread(next, pieces, b"")) != b"":
         yield piece

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -27,24 +28,27 @@ EXEC_VARIABLE: Final = "STEELYARD_EXEC"
 """Set for each program, so that what it started can be told from what others did."""
 
 START: Final = r"""
-n=$1 d=$2; shift 2
+n=$1 d=$2 f=$3; shift 3
 exec 3>&2 2>/dev/null
+c=full o=0
+trap 'printf "\036%s\036" "$n"; printf "\036%s\036%s %s\n" "$n" "$c" "$o" >&3' EXIT
 printf '\036%s\036%s\n' "$n" "$$" >&3
 if cd "$d"; then
+  [ "$f" = 0 ] || ulimit -f "$f"
   (exec 2>&3 3>&-; exec "$@")
   c=$?
 else
   printf '%s: no such folder\n' "$d" >&3
   c=127
 fi
-o=0
-for f in /sys/fs/cgroup/memory.events /sys/fs/cgroup/memory/memory.oom_control; do
-  [ -r "$f" ] && while read -r k v; do [ "$k" = oom_kill ] && o=$v; done <"$f"
+for e in /sys/fs/cgroup/memory.events /sys/fs/cgroup/memory/memory.oom_control; do
+  [ -r "$e" ] && while read -r k v; do [ "$k" = oom_kill ] && o=$v; done <"$e"
 done
-printf '\036%s\036' "$n"
-printf '\036%s\036%s %s\n' "$n" "$c" "$o" >&3
 """
-"""`sh -c START sh NONCE FOLDER PROGRAM …`: POSIX, builtins alone."""
+"""`sh -c START sh NONCE FOLDER BLOCKS PROGRAM …`: POSIX, builtins alone.
+
+A shell that cannot fork, because the container's processes are used up, ends with `full`.
+"""
 
 END_TREE: Final = r"""
 exec 2>/dev/null
@@ -107,6 +111,8 @@ class Program:
     folder: str
     stdin: bytes = b""
     user: str | None = None
+    max_file_bytes: int = 0
+    """Of one file that it writes; 0: not held."""
 
 
 @dataclass(slots=True)
@@ -115,6 +121,8 @@ class Ended:
 
     exit_code: int | None = None
     """As the shell says it; None where it did not come to that."""
+    is_full: bool = False
+    """Not started: the container's processes are used up."""
     pid: int | None = None
     """The shell's own, inside; None where it never started."""
     oom_kills: int = 0
@@ -207,6 +215,13 @@ class Running:
         self.pid: int | None = None
         self.started_at_s: float | None = None
 
+    def again(self) -> Running:
+        """Give the same, for a second try."""
+        other = Running(self._out.max_bytes)
+        other.mark, other._mark = self.mark, self._mark
+        other._out.mark = other._err.mark = self._mark
+        return other
+
     def feed(self, stream: int, data: bytes) -> None:
         """Take what a stream brought."""
         if stream != 2:
@@ -247,6 +262,7 @@ class Running:
             truncated=self._out.truncated or self._err.truncated, started_at_s=self.started_at_s,
         )  # fmt: skip
         words = bytes(self._err.trailer or b"").split()
+        ended.is_full = words[:1] == [b"full"]
         if len(words) >= 2 and words[0].isdigit() and words[1].isdigit():
             ended.exit_code, ended.oom_kills = int(words[0]), int(words[1])
         return ended
@@ -264,21 +280,16 @@ async def run(
     Raises:
         EnvironmentFault: the container is gone, or has no shell.
     """
-    words = ["/bin/sh", "-c", START, "sh", running.mark, program.folder, *program.argv]
-    made = await engine.call(
-        "POST", f"containers/{container}/exec", doing="preparing a program",
-        body={
-            "Cmd": words,
-            "Env": [f"{name}={value}" for name, value in program.variables.items()],
-            "AttachStdin": bool(program.stdin),
-            "AttachStdout": True,
-            "AttachStderr": True,
-            "Tty": False,
-            **({"User": program.user} if program.user else {}),
-        },
+    words = ["/bin/sh", "-c", START, "sh", running.mark, program.folder]
+    # In blocks of 512 bytes, as POSIX has it; set inside, as an engine that is told of one limit
+    # forgets its others.
+    words += [str(-(-program.max_file_bytes // 512)), *program.argv]
+    made = await _prepared(
+        engine, container, words, user=program.user, variables=program.variables,
+        has_input=bool(program.stdin),
     )  # fmt: skip
     try:
-        async with engine.program(made["Id"]) as connection:
+        async with engine.program(made) as connection:
             timed_out = not await _followed(connection, program.stdin, running, timeout_s)
     except EngineRefusal as error:
         raise ProgramNotStarted(str(error)) from error
@@ -335,5 +346,28 @@ async def end_all(engine: Engine, container: str) -> None:
 
 
 async def _script(engine: Engine, container: str, script: str, words: Sequence[str]) -> None:
-    program = Program(["/bin/sh", "-c", script, "sh", *words], {}, "/", user="0")
-    await run(engine, container, program, Running(4096), _SCRIPT_WAIT_S)
+    """Run a script of ours as it is, with no process in front: there may be no room for two."""
+    made = await _prepared(engine, container, ["/bin/sh", "-c", script, "sh", *words], user="0")
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_SCRIPT_WAIT_S), engine.program(made) as connection:
+            while await connection.read() is not None:
+                pass
+
+
+async def _prepared(
+    engine: Engine, container: str, words: Sequence[str], *, user: str | None,
+    variables: Mapping[str, str] | None = None, has_input: bool = False,
+) -> str:  # fmt: skip
+    made = await engine.call(
+        "POST", f"containers/{container}/exec", doing="preparing a program",
+        body={
+            "Cmd": list(words),
+            "Env": [f"{name}={value}" for name, value in (variables or {}).items()],
+            "AttachStdin": has_input,
+            "AttachStdout": True,
+            "AttachStderr": True,
+            "Tty": False,
+            **({"User": user} if user else {}),
+        },
+    )  # fmt: skip
+    return str(made["Id"])

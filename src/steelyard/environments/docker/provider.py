@@ -25,6 +25,7 @@ class Docker(Environment):
     id: ClassVar[str] = "docker"
     offers_images: ClassVar[bool] = True
     offers_mounts: ClassVar[bool] = True
+    offers_allowlist: ClassVar[bool] = True
     keeps_services: ClassVar[bool] = True
     keeps_sessions: ClassVar[bool] = True
     best_trust: ClassVar[Trust] = Trust.ISOLATED

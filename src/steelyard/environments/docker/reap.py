@@ -18,7 +18,7 @@ from steelyard.environments.local_session import in_thread
 TOKEN_LABEL: Final = "steelyard.token"  # noqa: S105 — a label's name
 
 
-async def remove_container(engine: Engine, container: str) -> None:
+async def remove_container(engine: Engine, container: str, *, had_programs: bool = True) -> None:
     """Remove a container with its processes and anonymous volumes; one that is gone is no fault.
 
     Raises:
@@ -33,8 +33,23 @@ async def remove_container(engine: Engine, container: str) -> None:
         gone = error.status == 404 or "no such container" in error.message.lower()
         if not gone and "already in progress" not in error.message:
             raise
-    if (await engine.facts()).is_podman:
+    if had_programs and (await engine.facts()).is_podman:
         await end_helpers(container)
+
+
+async def hold_processes(engine: Engine, container: str, limit: int) -> None:
+    """Bound a container's processes anew.
+
+    Raises:
+        EnvironmentFault: the engine cannot.
+    """
+    doing = "changing the bound of processes"
+    if (await engine.facts()).is_podman:
+        body: dict[str, object] = {"pids": {"limit": limit}}
+        await engine.call("POST", f"libpod/containers/{container}/update", doing=doing, body=body)
+    else:
+        body = {"PidsLimit": limit}
+        await engine.call("POST", f"containers/{container}/update", doing=doing, body=body)
 
 
 async def end_helpers(container: str) -> None:

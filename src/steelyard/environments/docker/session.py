@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import posixpath
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from steelyard.components.artifacts import ArtifactSpec, Collected
 from steelyard.components.environment import (
@@ -24,13 +25,18 @@ from steelyard.components.environment import (
     Session,
 )
 from steelyard.components.values import Trust
-from steelyard.environments.docker import programs
+from steelyard.environments.docker import programs, reap
 from steelyard.environments.docker.engine import Engine, EngineRefusal, finished
-from steelyard.environments.docker.limits import Limits
+from steelyard.environments.docker.limits import MIB, Limits
 from steelyard.environments.docker.places import Places
-from steelyard.environments.docker.programs import EXEC_VARIABLE, Ended, Program
+from steelyard.environments.docker.programs import EXEC_VARIABLE, Ended, Program, ProgramNotStarted
+from steelyard.environments.docker.reach import Reach
 from steelyard.environments.docker.reap import end_helpers, remove_container
 from steelyard.environments.local_session import refused
+
+_DISK_PAUSE_S: Final = 0.5
+_ROOM: Final = 16
+"""Processes that starting one program may take, an engine's own among them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,31 +56,27 @@ class DockerSession(Session):
 
     def __init__(
         self, engine: Engine, request: OpenRequest, container: Container, limits: Limits,
-        places: Places, *, trust: Trust, description: EnvironmentDescription, engine_name: str,
-        enter: tuple[str, ...], endings: Sequence[Callable[[], Awaitable[None]]] = (),
-        model_url: str | None = None, variables: Mapping[str, str] | None = None,
+        places: Places, reach: Reach, *, trust: Trust, description: EnvironmentDescription,
+        enter: tuple[str, ...], watches_disk: bool = False,
     ) -> None:  # fmt: skip
-        """Take a container that runs; it is removed by `close`.
-
-        `endings` are called at the end: what reaches into the container from outside.
-        """
+        """Take a container that runs, with what reaches into it; both are ended by `close`."""
         self._engine = engine
         self._request = request
         self._container = container
         self._limits = limits
         self._places = places
-        self._engine_name = engine_name
         self._enter = enter
-        self._endings = list(endings)
-        self._more = dict(variables or {})
+        self._watches_disk = watches_disk
+        self._reach = reach
         self.workdir = container.workdir
         self.trust = trust
         self.description = description
-        self.model_url = model_url
+        self.model_url = reach.model_url
         self._is_closed = False
         self._is_removed = False
         self._closing = asyncio.Lock()
         self._oom_kills = 0
+        self._had_programs = False
         self._running: set[programs.Running] = set()
 
     async def exec(
@@ -97,23 +99,31 @@ class DockerSession(Session):
         self._check_open()
         running = programs.Running(max_output_bytes)
         variables = {
-            **self._more,
+            **self._reach.variables,
             **self._request.env,
             **(env or {}),
             TOKEN_VARIABLE: self._request.token,
             EXEC_VARIABLE: running.mark,
         }
         folder = posixpath.join(self.workdir, cwd) if cwd else self.workdir
-        program = Program(argv, variables, folder, stdin, self._container.user)
+        program = Program(
+            argv, variables, folder, stdin, self._container.user, (self._limits.disk_mb or 0) * MIB
+        )
         try:
             programs.check_words(program)
         except ValueError as error:
             return refused(error)
-        self._running.add(running)
         try:
             ended = await self._ran(program, running, timeout_s)
-        finally:
-            self._running.discard(running)
+            is_full = ended.is_full
+        except ProgramNotStarted:
+            if not await self._is_full():
+                raise
+            is_full = True
+        if is_full and not self._is_closed:
+            # What fills the container runs in the background: it goes, or nothing ever starts.
+            await self._make_room()
+            ended = await self._ran(program, running.again(), timeout_s)
         if self._is_closed:
             raise EnvironmentFault("the session was closed while a program ran")
         return await self._result(ended)
@@ -122,8 +132,13 @@ class DockerSession(Session):
         self, program: Program, running: programs.Running, timeout_s: float | None
     ) -> Ended:
         container = self._container.id
+        self._running.add(running)
+        self._had_programs = True
         try:
-            ended = await programs.run(self._engine, container, program, running, timeout_s)
+            if self._watches_disk:
+                ended = await self._watched(program, running, timeout_s)
+            else:
+                ended = await programs.run(self._engine, container, program, running, timeout_s)
         except asyncio.CancelledError:
             if not self._is_closed:
                 with suppress(EnvironmentFault):  # the session's end ends it, too
@@ -131,11 +146,63 @@ class DockerSession(Session):
             raise
         except EnvironmentFault as error:
             raise await self._meaning(error) from error
+        finally:
+            self._running.discard(running)
         if ended.timed_out:
             await finished(programs.end_tree(self._engine, container, running))
         elif ended.exit_code is None:
             await self._check_running()
         return ended
+
+    async def _is_full(self) -> bool:
+        """True where the container's processes are used up."""
+        said = await self._engine.call(
+            "GET", f"containers/{self._container.id}/top", doing="counting processes",
+        )  # fmt: skip
+        # Threads count as well, and are not listed: a good part of the bound is reason enough.
+        return len(said.get("Processes") or ()) * 2 > self._limits.processes
+
+    async def _make_room(self) -> None:
+        """End what runs in the background of a container that is full."""
+        container, limit = self._container.id, self._limits.processes
+        await reap.hold_processes(self._engine, container, limit + _ROOM)
+        await programs.end_all(self._engine, container)
+        await reap.hold_processes(self._engine, container, limit)
+
+    async def _watched(
+        self, program: Program, running: programs.Running, timeout_s: float | None
+    ) -> Ended:
+        """Run a program while somebody looks at what it writes."""
+        stopped = False
+
+        async def watch() -> None:
+            nonlocal stopped
+            while True:
+                if await self._is_over_disk():
+                    break
+                await asyncio.sleep(_DISK_PAUSE_S)
+            stopped = True
+            await programs.end_tree(self._engine, self._container.id, running)
+
+        async with asyncio.TaskGroup() as group:
+            watching = group.create_task(watch())
+            try:
+                ended = await programs.run(
+                    self._engine, self._container.id, program, running, timeout_s
+                )
+            finally:
+                if not stopped:
+                    watching.cancel()
+        if stopped or await self._is_over_disk():
+            ended.stopped_by = "disk"
+        return ended
+
+    async def _is_over_disk(self) -> bool:
+        said = await self._engine.call(
+            "GET", f"containers/{self._container.id}/json", doing="looking at the container's size",
+            params={"size": "1"},
+        )  # fmt: skip
+        return int(said.get("SizeRw") or 0) > (self._limits.disk_mb or 0) * MIB
 
     async def _result(self, ended: Ended) -> ExecResult:
         code = ended.exit_code
@@ -148,7 +215,8 @@ class DockerSession(Session):
             exit_code, ended.stdout, ended.stderr, timed_out=ended.timed_out,
             truncated=ended.truncated,
             duration_s=asyncio.get_running_loop().time() - (ended.started_at_s or 0.0),
-            stopped_by="memory" if killed_for_memory and exit_code != 0 else None,
+            stopped_by=ended.stopped_by
+            or ("memory" if killed_for_memory and exit_code != 0 else None),
         )  # fmt: skip
 
     async def write_file(self, path: str, data: bytes, *, mode: int = 0o644) -> None:
@@ -210,7 +278,7 @@ class DockerSession(Session):
         return Kept(f"container {self._container.name}", self._enter)
 
     async def _kept(self) -> None:
-        await self._end_reaches()
+        await self._reach.end()
         await programs.end_all(self._engine, self._container.id)
         await end_helpers(self._container.id)
 
@@ -226,13 +294,9 @@ class DockerSession(Session):
                 await finished(self._remove())
 
     async def _remove(self) -> None:
-        await self._end_reaches()
-        await remove_container(self._engine, self._container.id)
+        await self._reach.end()
+        await remove_container(self._engine, self._container.id, had_programs=self._had_programs)
         self._is_removed = True
-
-    async def _end_reaches(self) -> None:
-        while self._endings:
-            await self._endings.pop()()
 
     def _check_open(self) -> None:
         if self._is_closed:

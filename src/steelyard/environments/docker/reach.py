@@ -1,0 +1,108 @@
+"""What reaches into a container from the host: the model gateway, the proxy of an allowlist.
+
+Both listen on the container's own loopback, by a socket made in its network namespace. Nothing of
+ours runs inside.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from steelyard.components.environment import EnvironmentFault, OpenRequest
+from steelyard.environments.docker import proxy
+from steelyard.environments.docker.allowlist import Allowlist
+from steelyard.environments.docker.engine import Engine
+from steelyard.environments.docker.limits import Limits
+from steelyard.environments.local_session import in_thread
+from steelyard.environments.namespaces import listen_inside
+from steelyard.environments.sandbox_start import GATE_PORT
+
+
+@dataclass(slots=True)
+class Reach:
+    """What was opened into one container."""
+
+    model_url: str | None = None
+    variables: Mapping[str, str] = field(default_factory=dict)
+    endings: list[Callable[[], Awaitable[None]]] = field(default_factory=list)
+
+    async def end(self) -> None:
+        """Close all of it."""
+        while self.endings:
+            await self.endings.pop()()
+
+
+async def reach_in(
+    engine: Engine, container: str, request: OpenRequest, limits: Limits, reach: Reach
+) -> None:
+    """Open what a session's programs are to reach; `reach` holds what is to be ended.
+
+    Raises:
+        EnvironmentFault: the container's network cannot be entered from here.
+    """
+    if request.gate is None and limits.network != "allowlist":
+        return
+    pid = await _pid_of(engine, container)
+    if limits.network == "allowlist":
+        try:
+            allowed = Allowlist.of(limits.allowed_hosts)
+        except ValueError as error:
+            raise EnvironmentFault(f"the allowed hosts: {error}") from error
+        served = proxy.Proxy(allowed, request.token)
+        listener = await _listening(pid, proxy.PORT)
+        reach.endings.append(served.close)
+        await served.start(listener)
+        reach.variables = proxy.variables()
+    if request.gate is not None:
+        listener = await _listening(pid, GATE_PORT)
+        try:
+            end = await request.gate.serve(listener)
+        except Exception as error:  # a gate is somebody else's code
+            listener.close()
+            raise EnvironmentFault(f"the model gateway cannot be reached: {error}") from error
+
+        async def end_gate() -> None:
+            end()
+
+        reach.endings.append(end_gate)
+        reach.model_url = f"http://127.0.0.1:{GATE_PORT}"
+
+
+async def _listening(pid: int, port: int) -> socket.socket:
+    try:
+        return await listen_inside(pid, port)
+    except OSError as error:
+        raise EnvironmentFault(
+            f"the container's network cannot be entered from here: {error}; run as the user who "
+            "owns the engine, on its machine"
+        ) from error
+
+
+async def _pid_of(engine: Engine, container: str) -> int:
+    """Give the container's first process, as this machine numbers it.
+
+    Raises:
+        EnvironmentFault: the engine's processes are not this machine's.
+    """
+    said = await engine.call(
+        "GET", f"containers/{container}/json", doing="looking at the container"
+    )
+    pid = int((said.get("State") or {}).get("Pid") or 0)
+    if not await in_thread(_belongs, pid, container):
+        raise EnvironmentFault(
+            f"the engine at {engine.host} runs its containers elsewhere (another machine, a "
+            "virtual one, another process namespace): the model gateway and allowlists need an "
+            "engine of this machine"
+        )
+    return pid
+
+
+def _belongs(pid: int, container: str) -> bool:
+    """True where a process of this machine is one of the container's."""
+    try:
+        return pid > 0 and container in Path(f"/proc/{pid}/cgroup").read_text()
+    except OSError:
+        return False
