@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import threading
 from collections import Counter
 from pathlib import Path
 
@@ -11,6 +13,7 @@ from steelyard.components.issues import Outcome
 from steelyard.config.errors import BadInput
 from steelyard.engine.events import RunOutcome
 from steelyard.engine.run_state import RunState
+from steelyard.results.files import NoFaults, WritePoint
 from steelyard.results.reader import RunReader
 from tests.engine.launching import COMPONENTS, records, request, run_all
 
@@ -199,7 +202,10 @@ def test_reuse_says_what_it_takes_and_why_the_rest_runs(tmp_path: Path) -> None:
     changed = request(harness={"steps": True}, runtime={"reuse": True}, output={"run_id": "b"})
     none = run_all(tmp_path, changed)
     why = "what the agent was asked has changed"
-    assert none.requests[0].reuse == f"reusing a: 0 of 5 attempts taken, 5 run ({why})"
+    assert none.requests[0].reuse == (
+        f"reusing a: 0 of 5 attempts taken, 5 run ({why}); "
+        "changed: harness.params.steps was False, is True"
+    )
     larger = request(
         benchmark={"tasks": 7}, harness={"steps": True}, runtime={"reuse": True},
         output={"run_id": "c"},
@@ -285,3 +291,19 @@ def test_the_record_says_what_was_shown_whoever_was_asked(tmp_path: Path) -> Non
     assert len({r.content for r in first.values()}) == 2
     assert first["t0"].content == second["t0"].content
     assert first["t0"].generation != second["t0"].generation
+
+
+def test_snapshots_are_written_off_the_loop_and_the_last_one_last(tmp_path: Path) -> None:
+    """A disk that is slow with them holds up no attempt."""
+    writers = []
+
+    class Watched(NoFaults):
+        def before(self, point: WritePoint) -> None:
+            if point is WritePoint.PROGRESS_WRITTEN:
+                writers.append(threading.current_thread())
+
+    result = run_all(tmp_path, request(harness={"sleep_s": 0.2}), faults=Watched())
+    assert writers
+    assert threading.main_thread() not in writers
+    last = json.loads((result.requests[0].run_dir / "progress.json").read_bytes())
+    assert (last["ended"], last["outcome"]) == (5, "completed")

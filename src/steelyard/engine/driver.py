@@ -135,6 +135,7 @@ class Driver:
             for run in self._runs:
                 run.journal.close()
             await self._syncer.close()
+            self._watch.close()
             self._threads.shutdown(wait=False, cancel_futures=True)
             logs.close()
         requests = tuple(self._results[index] for index in range(len(self._runs)))
@@ -435,7 +436,7 @@ class Driver:
         enter_run(run.name, run.folder.run_id)
         result = await finish_run(run, self._threads, self._faults, lambda: bool(self._stop))
         self._results[index] = result
-        self._watch.write_last(run, result)
+        await self._watch.write_last(run, result)
         self._observer.request_ended(result)
         self._open_runs -= 1
         if not self._open_runs:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
 from steelyard.components.clock import Clock
@@ -26,20 +27,25 @@ class Watch:
         self._clock = clock
         self._observer = observer
         self._on_storage_failure = on_storage_failure
+        # One thread, so that the last snapshot of a run is the last that is written.
+        self._writer = ThreadPoolExecutor(1, thread_name_prefix="steelyard-progress")
 
     async def tick_on(self, runs: Sequence[RunState]) -> None:
         """Take a snapshot twice a second, until cancelled."""
         while True:
             now = self._clock.monotonic()
             snapshot = tuple(run.progress(now) for run in runs)
+            due = []
             for index, (run, progress) in enumerate(zip(runs, snapshot, strict=True)):
                 if run.ended:
                     continue
                 if run.journal.failure is not None:
                     self._on_storage_failure(index)
                 else:
-                    self._write(run, progress.as_json())
+                    due.append((run, progress.as_json()))
             self._observer.tick(snapshot)
+            if due:
+                await self._write(due)
             await asyncio.sleep(TICK_S)
 
     async def measure_lag(self) -> None:
@@ -50,14 +56,31 @@ class Watch:
             await asyncio.sleep(LAG_SAMPLE_S)
             self.lag.add(max(0.0, loop.time() - before - LAG_SAMPLE_S))
 
-    def write_last(self, run: RunState, result: RequestResult) -> None:
+    async def write_last(self, run: RunState, result: RequestResult) -> None:
         """Put the end of a request into its `progress.json`."""
         progress = run.progress(self._clock.monotonic()).as_json()
         last = {"outcome": result.outcome, "loop_lag_p99_ms": self.lag.quantile_ms(0.99)}
-        self._write(run, progress | last, is_last=True)
+        await self._write([(run, progress | last)], is_last=True)
 
-    def _write(self, run: RunState, snapshot: dict[str, Any], *, is_last: bool = False) -> None:
-        try:
-            run.progress_file.write(snapshot, self._clock.monotonic(), is_last=is_last)
-        except StorageFailed as error:
+    def close(self) -> None:
+        """Let go of the thread."""
+        self._writer.shutdown(wait=False, cancel_futures=True)
+
+    async def _write(
+        self, due: Sequence[tuple[RunState, dict[str, Any]]], *, is_last: bool = False
+    ) -> None:
+        """Write snapshots in a thread: a slow disk holds up no attempt."""
+        now_s = self._clock.monotonic()
+
+        def write() -> list[tuple[RunState, StorageFailed]]:
+            failed = []
+            for run, snapshot in due:
+                try:
+                    run.progress_file.write(snapshot, now_s, is_last=is_last)
+                except StorageFailed as error:
+                    failed.append((run, error))
+            return failed
+
+        loop = asyncio.get_running_loop()
+        for run, error in await loop.run_in_executor(self._writer, write):
             run.journal.fail(error)
