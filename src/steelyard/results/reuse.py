@@ -6,6 +6,7 @@ The source is only read. Nothing is decided here about running: the driver acts 
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -32,6 +33,7 @@ from steelyard.results.kept_artifacts import carry_artifacts, changed_artifact
 from steelyard.results.kept_files import is_kept_of
 from steelyard.results.layout import RunFiles
 from steelyard.results.plain_files import MAX_KEPT_FILE_BYTES, read_plain, sha256_of
+from steelyard.results.real_paths import real_path
 from steelyard.results.records import AttemptRecord
 from steelyard.results.records_io import MalformedRecord
 from steelyard.results.reuse_choice import PlanShape as PlanShape
@@ -150,6 +152,7 @@ class ReuseSource:
             RunUnreadable: it cannot be read.
         """
         self.root = root
+        self._real_root = os.path.realpath(root) + os.sep
         self.document = read_run_document(root)
         try:
             self._index = AttemptIndex(RunFiles(root).attempts)
@@ -370,7 +373,11 @@ class ReuseSource:
             path = self.root / relative
             if not is_kept_of(relative, saved.task_id, saved.attempt):
                 return f"its file {relative[:200]!r} leads out of its attempt's folder"
-            if not path.resolve().is_relative_to(self.root.resolve()):
+            try:
+                is_inside = real_path(path).startswith(self._real_root)
+            except (FileNotFoundError, NotADirectoryError):
+                return f"its file {relative!r} is missing"
+            if not is_inside:
                 return f"its file {relative!r} leads out of the run directory"
             if not path.is_file():
                 return f"its file {relative!r} is missing"
