@@ -281,7 +281,9 @@ class SandboxSession(LocalSession):
                 raise EnvironmentFault(f"bubblewrap cannot be started: {error}") from error
             finally:
                 start.close()
-        if exit_code is None:  # it says itself, on the terminal, why
+        if exit_code is None and code < 0:  # by a limit of the session, or from outside
+            return code
+        if exit_code is None:  # bubblewrap says itself, on the terminal, why
             raise EnvironmentFault(f"the program did not start in the sandbox ({code})")
         return exit_code
 
