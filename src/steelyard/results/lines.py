@@ -157,16 +157,22 @@ def read_line(file: BinaryIO, offset: int) -> dict[str, Any] | None:
 def _split(file: BinaryIO, start: int) -> Iterator[tuple[int, bytes, bool]]:
     """Give (offset, line without newline, whether it had one)."""
     file.seek(start)
-    offset, rest = start, b""
+    offset, held_bytes = start, 0
+    held: list[bytes] = []
     while chunk := file.read(_CHUNK_BYTES):
-        *lines, rest = (rest + chunk).split(b"\n")
-        for line in lines:
-            yield offset, line, True
-            offset += len(line) + 1
-        if len(rest) > MAX_LINE_BYTES:
+        # Joined where a line ends: a disk's zeros would else be copied once for every piece.
+        held.append(chunk)
+        held_bytes += len(chunk)
+        if b"\n" in chunk:
+            *lines, rest = b"".join(held).split(b"\n")
+            for line in lines:
+                yield offset, line, True
+                offset += len(line) + 1
+            held, held_bytes = [rest], len(rest)
+        if held_bytes > MAX_LINE_BYTES:
             break
-    if rest:
-        yield offset, rest, False
+    if held_bytes:
+        yield offset, b"".join(held), False
 
 
 def _judge(file: BinaryIO, offset: int, line: bytes, is_whole: bool) -> Damage:
