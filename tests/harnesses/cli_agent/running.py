@@ -7,8 +7,6 @@ import secrets
 from pathlib import Path
 from typing import Any
 
-import platformdirs
-
 from steelyard.components.clock import SystemClock
 from steelyard.components.registry import Kind
 from steelyard.config.schema.request import ModelSettings
@@ -18,6 +16,7 @@ from steelyard.engine.services import EndpointPool, Maker
 from steelyard.engine.spec import ComponentSpec, ExecutionResult, ExecutionSpec, RequestSpec
 from steelyard.harnesses.cli_agent import cache
 from steelyard.harnesses.cli_agent.table import AGENTS
+from tests.containers.images import cache_folder
 from tests.engine.fakes import Watch
 
 HERE = Path(__file__).parent
@@ -27,7 +26,7 @@ PROTOCOLS = {
     "codex": "openai-responses",
     "mini_swe_agent": "openai-chat",
 }
-DATA_DIR = Path(platformdirs.user_cache_dir("steelyard-tests", appauthor=False))
+DATA_DIR = cache_folder()
 """Real agents are installed here once a machine, shared by workers through the install's lock."""
 
 
