@@ -62,6 +62,10 @@ class Gateway:
         self.closed = 0
 
     @property
+    def is_open(self) -> bool:
+        return not self.closed
+
+    @property
     def socket_path(self) -> Path:
         raise AssertionError
 

@@ -56,6 +56,11 @@ class AttemptTicket(Protocol):
 class OpenGateway(ModelGate, Protocol):
     """A gateway that runs."""
 
+    @property
+    def is_open(self) -> bool:
+        """False once it serves nothing any more."""
+        ...
+
     def admit(
         self,
         *,
@@ -85,17 +90,17 @@ class RequestGateway:
         self._starting: asyncio.Lock | None = None
 
     async def started(self) -> OpenGateway:
-        """Give the gateway, starting it at the first call.
+        """Give the gateway, starting it at the first call, and anew where it was ended since.
 
         Raises:
             AttemptFault: it cannot be started.
         """
-        if self._open is not None:
+        if self._open is not None and self._open.is_open:
             return self._open
         if self._starting is None:
             self._starting = asyncio.Lock()
         async with self._starting:
-            if self._open is None:
+            if self._open is None or not self._open.is_open:
                 try:
                     self._open = await self._start()
                 except (OSError, Fault) as error:
@@ -121,6 +126,8 @@ class GatewayUse:
         self._gateway = gateway
         self._allowance = allowance
         self._on_step = on_step
+        self._gate: OpenGateway | None = None
+        """What the session leads to."""
         self._ticket: AttemptTicket | None = None
         self._scope: asyncio.Timeout | None = None
         self._own = SecretStore({})
@@ -144,7 +151,8 @@ class GatewayUse:
         Raises:
             AttemptFault: it cannot be started.
         """
-        return await self._gateway.started()
+        self._gate = await self._gateway.started()
+        return self._gate
 
     async def access(self, url: str, timer: AgentTimer) -> ModelAccess:
         """Admit the attempt, once; say how its programs reach the model.
@@ -154,10 +162,14 @@ class GatewayUse:
             timer: the agent's stopwatch.
 
         Raises:
-            AttemptFault: the gateway cannot be started.
+            AttemptFault: the gateway cannot be started, or the one that the session leads to was
+                ended since.
         """
-        gateway = await self._gateway.started()
+        gateway = self._gate or await self._gateway.started()
         if self._ticket is None:
+            if not gateway.is_open:
+                words = "the model gateway was ended before the agent began"
+                raise AttemptFault(IssueCode.ENVIRONMENT_LOST, words)
             ticket = gateway.admit(
                 timer=timer,
                 allowance=self._allowance,

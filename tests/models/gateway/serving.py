@@ -81,7 +81,11 @@ async def gateway_before(
         bounds=bounds or Bounds(),
     )
     try:
-        yield await admitted(gateway, made, secrets, allowance)
+        attempt = await admitted(gateway, made, secrets, allowance)
+        try:
+            yield attempt
+        finally:
+            await attempt.ticket.revoke()  # as when its agent has ended
     finally:
         await gateway.close()
         await made.close()

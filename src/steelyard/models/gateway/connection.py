@@ -131,6 +131,7 @@ class Connection(asyncio.Protocol):
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport
         self._is_lost = False
+        self._severed: str | None = None
         self._is_refusing = False
         self._work: Work | None = None
         self._body = bytearray()
@@ -159,6 +160,7 @@ class Connection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """End what was under way."""
         self._is_lost = True
+        self._severed = _severed(exc)
         self._open.discard(self)
         if self._timer is not None:
             self._timer.cancel()
@@ -201,6 +203,11 @@ class Connection(asyncio.Protocol):
             self._drained.set_result(None)
 
     # What the answer calls.
+
+    @property
+    def severed(self) -> str | None:
+        """What cut the connection, where neither the client nor we did; else None."""
+        return self._severed
 
     @property
     def is_full(self) -> bool:
@@ -438,3 +445,10 @@ def too_large(max_bytes: int) -> Reply:
         + str(max_bytes).encode("ascii")
         + b' bytes"}}',
     )
+
+
+def _severed(error: Exception | None) -> str | None:
+    """Say what cut a connection where its client did not: that ends or resets it."""
+    if not isinstance(error, OSError) or isinstance(error, ConnectionResetError | BrokenPipeError):
+        return None
+    return error.strerror or str(error) or type(error).__name__

@@ -169,6 +169,9 @@ class ModelCall:
             out.reply(self._fault_reply(fault))
         except asyncio.CancelledError:
             self._cancelled(exchange)
+            if out.severed is not None:
+                words = f"the agent's connection to the model gateway was cut: {out.severed}"
+                ticket.last_fault = AttemptFault(IssueCode.ENVIRONMENT_LOST, words)
             raise
         else:
             if isinstance(made.outcome, Failure):

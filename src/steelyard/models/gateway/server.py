@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from steelyard.components.clock import AgentTimer
-from steelyard.components.issues import AttemptFault
+from steelyard.components.issues import AttemptFault, IssueCode
 from steelyard.components.private_folders import PrivateFolder
 from steelyard.components.steps import Step
 from steelyard.config.errors import Fault
@@ -41,6 +41,9 @@ MAX_OPEN: Final = 64 * MAX_CONNECTIONS
 """At all listeners, where the system has no bound on descriptors."""
 MAX_STEP_BYTES: Final = 64 * 1024
 BACKLOG: Final = 1024
+
+
+_CLOSED: Final = "the model gateway was closed while the agent was at work"
 
 
 class GatewayFault(Fault):
@@ -74,6 +77,7 @@ class Gateway:
         files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
         self._max_open = MAX_OPEN if files == resource.RLIM_INFINITY else files // 2
         self._folder: PrivateFolder | None = None
+        self._is_open = True
         self._host_url: str | None = None
         self._opening = asyncio.Lock()
 
@@ -120,6 +124,11 @@ class Gateway:
         return made
 
     @property
+    def is_open(self) -> bool:
+        """False once it is closed: nothing is served any more, by no listener."""
+        return self._is_open
+
+    @property
     def socket_path(self) -> Path:
         """The Unix socket, in a private folder."""
         if self._folder is None:
@@ -130,7 +139,13 @@ class Gateway:
         """Serve what connects to a listening socket, until what is returned is called.
 
         The socket is the gateway's from here on, and closed by the call that ends it.
+
+        Raises:
+            GatewayFault: the gateway is closed.
         """
+        if not self._is_open:
+            listener.close()
+            raise GatewayFault("the model gateway is closed")
         connections: set[Connection] = set()
         is_tcp = listener.family != socket.AF_UNIX
         entrance = _Entrance(self, connections, is_tcp=is_tcp)
@@ -159,9 +174,13 @@ class Gateway:
         return end
 
     async def host_url(self) -> str:
-        """Give the address on this host's loopback, as `http://127.0.0.1:PORT`; opened once."""
+        """Give the address on this host's loopback, as `http://127.0.0.1:PORT`; opened once.
+
+        Raises:
+            GatewayFault: the gateway is closed.
+        """
         async with self._opening:
-            if self._host_url is None:
+            if self._host_url is None or not self._is_open:
                 listener = socket.create_server(("127.0.0.1", 0), backlog=BACKLOG)
                 port = listener.getsockname()[1]
                 await self.serve(listener)
@@ -200,11 +219,16 @@ class Gateway:
         return ticket
 
     async def close(self) -> None:
-        """Stop to listen, end every call, remove the socket. Safe to call twice."""
+        """Stop to listen, end every call, remove the socket. Safe to call twice.
+
+        An attempt that is still let in has lost its way to the model: it is ended, and not blamed.
+        """
+        self._is_open = False
         for end in list(self._ends):
             end()
         self._ends.clear()
         for ticket in self._tickets.all():
+            ticket.fail(AttemptFault(IssueCode.ENVIRONMENT_LOST, _CLOSED))
             await ticket.revoke()
         tasks = list(self._tasks)
         for task in tasks:
