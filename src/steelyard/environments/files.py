@@ -16,6 +16,7 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 
 from steelyard.components.artifacts import ArtifactSpec, Collected
+from steelyard.components.environment import EnvironmentFault
 from steelyard.environments.collecting import Collecting
 from steelyard.environments.tree_copy import TargetFailed, copy_file, copy_tree, open_regular
 
@@ -36,7 +37,12 @@ class Confined:
     """The folders of one session: where they are inside, and where on this machine."""
 
     def __init__(
-        self, folders: Mapping[str, Path], *, workdir: str, owner: Owner | None = None
+        self,
+        folders: Mapping[str, Path],
+        *,
+        workdir: str,
+        owner: Owner | None = None,
+        are_fixed: bool = False,
     ) -> None:
         """Name the folders.
 
@@ -44,7 +50,10 @@ class Confined:
             folders: absolute path inside → folder of this machine.
             workdir: what relative paths start from.
             owner: given what is written; None to leave it with this process.
+            are_fixed: True where programs of the session cannot remove the folders themselves:
+                one that is gone was taken by something else, and the session with it.
         """
+        self._are_fixed = are_fixed
         self._folders = {_parts(inside): host for inside, host in folders.items()}
         self._workdir = workdir
         self._owner = owner
@@ -250,7 +259,7 @@ class Confined:
                     done.append(part)
                     root = self._folders.get(tuple(done))
                     if root is not None:
-                        fds.append(os.open(root, _DIRECTORY))
+                        fds.append(self._open_root(root))
                     continue
                 if leave_last and not ahead and not self._link(fds[-1], part):
                     yield fds, part
@@ -273,6 +282,14 @@ class Confined:
         finally:
             for fd in fds:
                 os.close(fd)
+
+    def _open_root(self, root: Path) -> int:
+        try:
+            return os.open(root, _DIRECTORY)
+        except OSError as error:
+            if not self._are_fixed:
+                raise
+            raise EnvironmentFault(f"the session's folder {root} is gone: {error}") from error
 
     @staticmethod
     def _link(folder: int, name: str) -> str | None:

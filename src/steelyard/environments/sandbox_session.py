@@ -98,6 +98,7 @@ class SandboxSession(LocalSession):
             {bubblewrap.WORKDIR: self._work, bubblewrap.TMP: self._tmp},
             workdir=bubblewrap.WORKDIR,
             owner=ground.owner,
+            are_fixed=True,
         )
         super().__init__(request, folder, files)
         self._ground = ground
@@ -150,6 +151,8 @@ class SandboxSession(LocalSession):
                 start = self._prepare(argv, env, cwd)
             except ValueError as error:
                 return refused(error)
+            except OSError as error:
+                raise EnvironmentFault(f"no program can be started: {error}") from error
             try:
                 ended = await processes.run(
                     replace(start.command, stdin=stdin),
