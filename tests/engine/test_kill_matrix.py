@@ -85,5 +85,19 @@ def test_a_killed_launch_pays_nothing_twice(plan: KillAt, tmp_path: Path) -> Non
     assert max(paid_again.values(), default=1) == 1
 
 
+@pytest.mark.integration
+def test_a_kill_before_a_record_does_not_pay_again_for_inputs_too_large_to_keep(
+    tmp_path: Path,
+) -> None:
+    killed = child(tmp_path, str(KillAt(WritePoint.ATTEMPTS_APPENDED)), "large")
+    assert killed.returncode == -signal.SIGKILL, killed.stderr.decode()
+    paid = lines(tmp_path / "paid")
+    pending = {f"{c.task_id} {c.attempt}" for c in checkpoints(tmp_path)}
+    assert pending
+    again = child(tmp_path, "-", "reuse", "large")
+    assert again.returncode == 0, again.stderr.decode()
+    assert not pending & set(lines(tmp_path / "paid")[len(paid) :])
+
+
 def test_the_matrix_has_a_row_for_every_write() -> None:
     assert {plan.point for plan in PLANS} == set(WritePoint)

@@ -235,15 +235,30 @@ def test_saved_work_is_scored_and_no_agent_runs(tmp_path: Path) -> None:
     assert again.checkpoint == first.checkpoint
 
 
-def test_inputs_that_are_too_large_go_once_they_are_scored(
+def test_inputs_that_are_too_large_are_to_go_once_their_score_is_recorded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("steelyard.engine.checkpointing.MAX_KEPT_BYTES", 5)
     large = played(tmp_path / "a", {"collect": ("out",)}, writes(out="123456"))
     assert (large.outcome, large.checkpoint) == (Outcome.SCORED, None)
-    assert not list((tmp_path / "a").glob("tasks/*/*/inputs-1/*"))
+    assert large.drops_inputs
     small = played(tmp_path / "b", {"collect": ("out",)}, writes(out="12345"))
     assert small.checkpoint is not None
+    assert not small.drops_inputs
+
+
+def test_inputs_that_are_too_large_go_once_their_score_is_recorded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("steelyard.engine.checkpointing.MAX_KEPT_BYTES", 5)
+    one = request(
+        benchmark={"tasks": 2, "collects": True}, harness={"execs": "cp /proc/version out"}
+    )
+    result = run_all(tmp_path, one)
+    assert [(r.outcome, r.checkpoint) for r in records(result)] == [(Outcome.SCORED, None)] * 2
+    root = result.requests[0].run_dir
+    assert len(list(root.glob("tasks/*/*/checkpoint.json"))) == 2
+    assert not list(root.glob("tasks/*/*/inputs-1/*"))
 
 
 def test_a_timed_out_agents_work_is_scored_where_the_benchmark_says_so(tmp_path: Path) -> None:

@@ -130,6 +130,7 @@ async def _phases(work: Work) -> None:
     if work.fell_short:
         return
     if work.input.mode is not EvaluationMode.REUSE:
+        await work.checkpointing.agent_done()
         await _close_agent_session(work)
     await _evaluate(work)
 
@@ -235,7 +236,7 @@ async def _evaluate(work: Work) -> None:
     for issue in evaluation.issues:
         work.add_issue(issue.code, issue.message)
     work.evaluation = evaluation
-    await work.checkpointing.scored()
+    work.checkpointing.scored()
 
 
 async def _score(work: Work, task: Task) -> Evaluation:

@@ -1,7 +1,7 @@
 """When an attempt's checkpoint is written: before scoring does what takes long or may fail.
 
 An answer that is scored in this process within a moment needs none: its record is as near. So it
-is begun at once where scoring takes files, steps or a judge; else when scoring opens a session,
+is written at once where scoring takes files, steps or a judge; else when scoring opens a session,
 or has not ended after `PATIENCE_S`. It is written in a thread, once.
 """
 
@@ -22,14 +22,18 @@ from steelyard.components.values import WEAKEST_FIRST
 from steelyard.results.checkpoints import (
     MAX_KEPT_BYTES,
     Checkpoint,
+    CheckpointDamaged,
     checkpoint_bytes,
     drop_inputs,
+    read_checkpoint,
     write_checkpoint,
 )
 from steelyard.results.files import Faults, StorageFailed
 from steelyard.results.records import Timing
 
 if TYPE_CHECKING:
+    from steelyard.engine.admission import Start
+    from steelyard.engine.run_state import RunState
     from steelyard.engine.services import Storage
     from steelyard.engine.work import Work
 
@@ -52,6 +56,7 @@ class Checkpointing:
         self._timer: asyncio.TimerHandle | None = None
         self.reference: Mapping[str, Any] | None = None
         """`{path, sha256}` of what is on the disk, for the record."""
+        self.drops_inputs = False
 
     @property
     def _is_possible(self) -> bool:
@@ -63,19 +68,26 @@ class Checkpointing:
             and work.inputs_are_whole
         )
 
-    async def before_scoring(self) -> None:
-        """Write it now where scoring cannot be immediate; else set the timer."""
-        if not self._is_possible:
-            return
+    async def agent_done(self) -> None:
+        """Write it now where scoring cannot be immediate.
+
+        Before the agent's session is closed: that may take long, and its work is all there.
+        """
         work = self._work
-        if (
+        if self._is_possible and (
             work.input.carries_files
             or work.input.scores_steps
             or work.services.asks_judges
             or work.services.benchmark in _HOLDS_LOOP
         ):
             await self.written()
-        elif work.answer is not None or work.steps:  # else there is nothing that could be kept
+
+    async def before_scoring(self) -> None:
+        """Set the timer, where it is not written yet."""
+        work = self._work
+        if self._writing is not None or not self._is_possible:
+            return
+        if work.answer is not None or work.steps:  # else there is nothing that could be kept
             loop = asyncio.get_running_loop()
             self._timer = loop.call_later(PATIENCE_S, self._begin)
 
@@ -96,18 +108,15 @@ class Checkpointing:
         if self._writing is not None:
             await asyncio.wait((self._writing,))
 
-    async def scored(self) -> None:
-        """Let go of inputs that are too large to be kept for a later score."""
-        work, place = self._work, self._work.spec.place
-        held = sum(one.digest.bytes for one in work.kept)
-        if place is None or self.reference is None or held <= MAX_KEPT_BYTES:
-            return
-        self.reference = None
-        root, faults = Path(place.root), work.services.storage.faults
-        try:
-            await asyncio.to_thread(drop_inputs, root, _checkpoint(work, place.generation), faults)
-        except StorageFailed as error:
-            log.warning("large inputs of %s stay: %s", work.spec.token, error)
+    def scored(self) -> None:
+        """Inputs too large to be kept for a later score are to go once this one is recorded.
+
+        Not before: who dies in between would have neither work nor score.
+        """
+        held = sum(one.digest.bytes for one in self._work.kept)
+        if self.reference is not None and held > MAX_KEPT_BYTES:
+            self.reference = None
+            self.drops_inputs = True
 
     def _note_held_loop(self) -> None:
         """It was time, and the timer never fired: from now on scoring is not trusted to be brief.
@@ -143,6 +152,19 @@ class Checkpointing:
             self._work.observer.checkpoint(self._work.spec.token, str(self.reference["path"]))
         else:
             log.warning("no checkpoint of %s: %s", self._work.spec.token, error)
+
+
+async def let_go_of_inputs(run: RunState, start: Start) -> None:
+    """Remove what an attempt was scored by, once its record is on the disk. Never raises."""
+    assert run.tasks is not None  # noqa: S101 — attempts start after loading
+    task_id, root = run.tasks[start.task].id, run.folder.root
+    try:
+        await run.journal.synced()
+        found = await asyncio.to_thread(read_checkpoint, root, task_id, start.attempt)
+        if found is not None:
+            await asyncio.to_thread(drop_inputs, root, found, run.faults)
+    except (StorageFailed, CheckpointDamaged, OSError) as error:
+        log.warning("large inputs of %s attempt %d stay: %s", task_id, start.attempt, error)
 
 
 def _checkpoint(work: Work, generation: str | None) -> Checkpoint:

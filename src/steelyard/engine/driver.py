@@ -21,6 +21,7 @@ from steelyard.components.values import Usage
 from steelyard.config.redaction import Redactor
 from steelyard.config.secrets import SecretStore
 from steelyard.engine.admission import Admission, Start
+from steelyard.engine.checkpointing import let_go_of_inputs
 from steelyard.engine.control import Controls, Steered
 from steelyard.engine.dead_runs import report_leftovers
 from steelyard.engine.events import LaunchResult, Observer, RequestResult, RunOutcome
@@ -369,6 +370,8 @@ class Driver:
                 self._release(run, start, passed=False, result=result, retry_in_s=wait_s)
                 return
         run.end_attempt(flight, result)
+        if result.drops_inputs:
+            self._group.create_task(let_go_of_inputs(run, start))
         if (fault := result.fault_of_request(run.model_calls_succeeded)) is not None:
             # Before the release: the last attempt's would end the request without its reason.
             self._stop_run(start.request, Stop(RunOutcome.FAILED, fault))

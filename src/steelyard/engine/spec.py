@@ -166,6 +166,8 @@ class ExecutionResult:
     """Where it was scored, or would have been; None where that is not known."""
     checkpoint: Mapping[str, Any] | None = None
     """`{path, sha256}` of the checkpoint from which it can be scored again."""
+    drops_inputs: bool = False
+    """What it was scored by is too large to be kept, and is to go once its record is written."""
     work: SavedWork | None = None
     """Where only scoring failed: what it takes to score the agent's work again."""
     charge: Charge | None = None

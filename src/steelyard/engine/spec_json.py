@@ -116,6 +116,7 @@ def result_to_bytes(result: ExecutionResult) -> bytes:
             "model_calls_succeeded": result.model_calls_succeeded,
             "mode": result.mode,
             "checkpoint": result.checkpoint,
+            "drops_inputs": result.drops_inputs,
             "work": _saved_json(result.work),
             "charge": None if result.charge is None else asdict(result.charge),
         }

@@ -438,6 +438,7 @@ class Work:
             model_calls_succeeded=succeeded,
             mode=self.input.mode if hasattr(self, "input") else None,
             checkpoint=self.checkpointing.reference if saved is None else saved.checkpoint,
+            drops_inputs=self.checkpointing.drops_inputs,
             work=self._work_at_hand(),
             charge=self.charge(),
         )
