@@ -19,7 +19,7 @@ from steelyard.benchmarks.harbor.schema import (
 from steelyard.benchmarks.harbor.toml_source import read_toml
 from steelyard.config.errors import BadInput, Problem, Where
 from steelyard.config.source import FieldPath, Node, path_text, plain
-from steelyard.config.validation import problems_of
+from steelyard.config.validation import in_order, problems_of
 
 FILE: Final = "task.toml"
 LEAVE_OUT: Final = "leave the task out (`exclude_ids`)"
@@ -56,12 +56,12 @@ def read_document(path: Path, *, shown: str) -> tuple[TaskDocument | None, list[
         table = TaskTable.model_validate(plain(node), strict=True)
     except ValidationError as error:
         found = problems_of(error.errors(include_url=False), node, TaskTable)
-        return None, [_without_origin(problem) for problem in found]
+        return None, in_order(_of_version(problem) for problem in found)
     document = TaskDocument(table, node)
-    return document, list(_contradictions(document))
+    return document, in_order(_contradictions(document))
 
 
-def _without_origin(problem: Problem) -> Problem:
+def _of_version(problem: Problem) -> Problem:
     if "schema_version" not in (problem.where.field or ""):
         return problem
     return Problem(

@@ -147,7 +147,7 @@ class _Finder:
             self._skip()
             place = self._place()
             if self._text[self._at] in "\"'":
-                names.append((self._quoted(), place))
+                names.append((_key_text(self._quoted()), place))
             else:
                 found = _BARE.match(self._text, self._at)
                 word = found[0] if found is not None else ""
@@ -199,19 +199,19 @@ class _Finder:
             self._pair(path)
 
     def _quoted(self) -> str:
-        """Pass a string; give its text as a key would have it."""
+        """Pass a string; give it as it is written, its quotes with it."""
         quote = self._text[self._at]
         is_long = self._text.startswith(quote * 3, self._at)
         mark = quote * 3 if is_long else quote
-        start = at = self._at + len(mark)
+        at = self._at + len(mark)
         while not self._text.startswith(mark, at):
             at += 2 if quote == '"' and self._text[at] == "\\" else 1
-        inside = self._text[start:at]
         at += len(mark)
         while is_long and at < len(self._text) and self._text[at] == quote:
             at += 1  # up to two quotes may end the text itself
+        written = self._text[self._at : at]
         self._step(at - self._at)
-        return inside if quote == "'" else _unescaped(inside)
+        return written
 
     # -- the text ----------------------------------------------------------------------------
 
@@ -238,7 +238,5 @@ class _Finder:
                 return
 
 
-def _unescaped(text: str) -> str:
-    if "\\" not in text:
-        return text
-    return str(tomllib.loads(f'key = "{text}"')["key"])
+def _key_text(written: str) -> str:
+    return str(tomllib.loads(f"key = {written}")["key"])
