@@ -281,6 +281,29 @@ async def _enters_with_network(
     return await environment.enter(token, {**state, "limits": limits}, argv)
 
 
+async def _sweeps_up(session: TwistedSession) -> None:
+    script = (
+        "for p in /proc/[0-9]*; do p=${p#/proc/}; [ $p = 1 ] || [ $p = $$ ] || kill -9 $p; done"
+    )
+    await session.inner.exec(["sh", "-c", script])
+
+
+async def _with_mounts_copied(environment: Environment, request: OpenRequest) -> Session:
+    session = await environment.open(replace(request, mounts=()))
+    for mount in request.mounts:
+        await session.upload(mount.source, mount.target)
+    return session
+
+
+async def _with_more_hosts(environment: Environment, request: OpenRequest) -> Session:
+    allowed = (*request.allowed_hosts, "127.0.0.1")
+    return await environment.open(replace(request, allowed_hosts=allowed))
+
+
+async def _where_it_likes(environment: Environment, request: OpenRequest) -> Session:
+    return await environment.open(replace(request, workdir=None))
+
+
 HAUNTED = Twist(methods={"exec": _haunted})
 
 BROKEN: Mapping[str, Twist] = {
@@ -340,6 +363,13 @@ BROKEN: Mapping[str, Twist] = {
     "a_kept_session_can_be_entered": Twist(enter=_enters_elsewhere),
     "what_is_gone_cannot_be_entered": Twist(enter=_enters_anything),
     "a_kept_session_has_no_more_network_than_before": Twist("sandbox", enter=_enters_with_network),
+    "services_outlive_the_program_that_started_them": Twist(
+        "docker", methods={"end_programs": _sweeps_up}
+    ),
+    "mounted_folders_are_seen_and_not_changed": Twist("docker", open=_with_mounts_copied),
+    "named_hosts_alone_are_reached": Twist("docker", open=_with_more_hosts),
+    "the_working_folder_can_be_named": Twist("docker", open=_where_it_likes),
+    "memory_that_ran_out_is_told_apart": Twist("docker", after=_changed(stopped_by=None)),
     "it_declares_what_it_is": Twist(environment=OfAnotherApi),
     "it_says_what_a_machine_lacks": Twist(environment=Wordless),
     "a_session_says_what_it_is": Twist(trust=Trust.ISOLATED),

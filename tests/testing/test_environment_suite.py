@@ -29,21 +29,33 @@ RAISED: dict[str, type[Exception]] = {
 """Where the provider itself, or the text it gave, is what raises."""
 
 
+ALL_CLAIMS = dict.fromkeys(
+    ("keeps_sessions", "offers_mounts", "offers_allowlist", "owns_root"), True
+)
+"""What is not claimed by default, and does not contradict what is."""
+
+
 def _suite(twist: Twist) -> EnvironmentSuite:
     made = twist.environment or Twisted
     return EnvironmentSuite(lambda: made(twist), BUILTIN_TRAITS[twist.provider])  # type: ignore[arg-type]
 
 
 def test_every_clause_has_something_that_breaks_it() -> None:
-    every = environment_suite(Twisted, SuiteTraits(keeps_sessions=True))
-    assert set(BROKEN) == {check.name for check in every}
+    every = environment_suite(Twisted, SuiteTraits(**ALL_CLAIMS))
+    services = environment_suite(Twisted, SuiteTraits(keeps_services=True))
+    assert set(BROKEN) == {check.name for check in (*every, *services)}
 
 
 @pytest.mark.integration
 @pytest.mark.parametrize("clause", BROKEN)
-def test_a_provider_with_one_twist_breaks_its_clause(clause: str) -> None:
+def test_a_provider_with_one_twist_breaks_its_clause(
+    clause: str, request: pytest.FixtureRequest
+) -> None:
     """The same provider without it keeps the clause: it is the twist that is found."""
     twist = BROKEN[clause]
+    if twist.provider == "docker":
+        request.getfixturevalue("docker_host")
+        request.getfixturevalue("debian_image")
     asyncio.run(_suite(Twist(twist.provider)).check(clause))
 
     async def broken() -> None:

@@ -21,6 +21,7 @@ from steelyard.components.environment import (
 )
 from steelyard.components.registry import Kind, find
 from steelyard.components.values import Trust
+from tests.containers.images import DEBIAN
 
 
 @dataclass(frozen=True)
@@ -130,7 +131,8 @@ class Twisted(Environment):
         super().__init__(NoParams())
         self._twist = twist or self.twist
         component = find(Kind.ENVIRONMENT, self._twist.provider).component
-        self.inner: Environment = component(component.Params())
+        params = {"image": DEBIAN, "pull": "never"} if self._twist.provider == "docker" else {}
+        self.inner: Environment = component(component.Params(**params))
         self.best_trust = self.inner.best_trust  # type: ignore[misc]
         self._opened: list[Session] = []
 

@@ -179,9 +179,12 @@ async def grandchildren_end_with_the_program(trial: Trial) -> None:
     async with trial.session() as session:
         result = await session.exec(["sh", "-c", "sleep 600 & echo started"], timeout_s=30)
         assert (result.exit_code, result.stdout, result.timed_out) == (0, b"started\n", False)
+        if trial.traits.keeps_services:
+            return
         await _nothing_ticks(session, "(while :; do date +%N > tick; sleep 0.02; done) & sleep 0.2")
 
 
+@needs(unless="keeps_services")
 async def daemons_end_with_the_program(trial: Trial) -> None:
     """A process that forked twice into a session of its own ends, too."""
     async with trial.session() as session:
@@ -190,7 +193,7 @@ async def daemons_end_with_the_program(trial: Trial) -> None:
         )
 
 
-@needs("ends_every_process")
+@needs("ends_every_process", unless="keeps_services")
 async def daemons_without_variables_end_with_the_program(trial: Trial) -> None:
     """The same, with its environment cleared so that no token can be found."""
     loop = "while :; do date +%N > tick; sleep 0.02; done"
@@ -277,7 +280,7 @@ async def closing_ends_a_running_program(trial: Trial) -> None:
 
 async def a_cancelled_open_leaves_nothing(trial: Trial) -> None:
     """At whatever point it is cancelled."""
-    for delay_s in (0.0, 0.001, 0.01, 0.05):
+    for delay_s in (0.0, 0.001, 0.01, 0.05, 0.2, 0.4):
         opening = asyncio.ensure_future(trial.environment.open(OpenRequest(trial.token)))
         await asyncio.sleep(delay_s)
         opening.cancel()

@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from steelyard.components.artifacts import ArtifactSpec
-from steelyard.components.environment import EnvironmentFault, Session
+from steelyard.components.environment import EnvironmentFault, Resources, Session
 from steelyard.testing.environment_suite import Trial, needs
 
 _MIB = 1024 * 1024
@@ -92,7 +92,9 @@ async def links_that_lead_out_are_refused(trial: Trial) -> None:
             f"ln -s ../../../../../..{secret} dots",
         )
         dots = "../" * 9 + "etc/passwd"
-        paths = ("file", "dir/secret", "loop", f"root{secret}", "dots", dots)
+        paths = ["file", "dir/secret", "loop", f"root{secret}", "dots"]
+        if not trial.traits.owns_root:
+            paths.append(dots)
         for path in paths:
             await _refused(session.read_file(path), ValueError, FileNotFoundError)
         for path in paths:
@@ -150,7 +152,8 @@ async def folders_come_out(trial: Trial) -> None:
 
 async def wanted_files_come_out(trial: Trial) -> None:
     """Paths and patterns, bounded; links, FIFOs and what lies outside never."""
-    wanted = ArtifactSpec(("tree", "absent", "/etc/passwd"), ("*.log",), ("left",), max_files=3)
+    outside = () if trial.traits.owns_root else ("/etc/passwd",)
+    wanted = ArtifactSpec(("tree", "absent", *outside), ("*.log",), ("left",), max_files=3)
     async with trial.session() as session:
         await _sh(
             session,
@@ -186,19 +189,21 @@ async def programs_end_and_files_stay(trial: Trial) -> None:
 
 
 async def a_large_folder_needs_no_memory_here(trial: Trial) -> None:
-    """100 MiB both ways, a few MiB at a time."""
+    """1 GiB both ways, a few MiB at a time; most of it a hole, which costs no disk of ours."""
     source = trial.scratch / "source"
     source.mkdir()
     block = os.urandom(_MIB)
     with (source / "big").open("wb") as file:
-        for _ in range(100):
+        for place in range(0, 1024, 64):
+            file.seek(place * _MIB)
             file.write(block)
+        file.truncate(1024 * _MIB)
     before = _peak_bytes()
-    async with trial.session() as session:
+    async with trial.session(resources=Resources(disk_mb=4096)) as session:
         await session.upload(source, "in")
         await session.download("in", trial.scratch / "back")
     grown = _peak_bytes() - before
-    assert grown < 24 * _MIB, f"{grown / _MIB:.0f} MiB more"
+    assert grown < 64 * _MIB, f"{grown / _MIB:.0f} MiB more"
     assert _digest(trial.scratch / "back" / "big") == _digest(source / "big")
 
 

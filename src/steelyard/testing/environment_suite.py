@@ -8,9 +8,9 @@ With pytest, for a provider of your own::
     def test_it_keeps_the_contract(check: Check) -> None:
         check()
 
-Or by hand: `python -m steelyard.testing.environment_suite sandbox`. Checks need a POSIX shell and
-a Python inside the session, and fail with an AssertionError that says what was seen. The checks
-themselves stand in the modules `environment_checks…`.
+Or by hand: `python -m steelyard.testing.environment_suite sandbox docker,image=NAME`. Checks need
+a POSIX shell and a Python inside the session, and fail with an AssertionError that says what was
+seen. The checks themselves stand in the modules `environment_checks…`.
 """
 
 # ruff: noqa: S101 — a check is an assertion
@@ -49,6 +49,14 @@ class SuiteTraits:
     """Files of the host that are not the system's cannot be read."""
     keeps_sessions: bool = False
     """`Session.keep` lets a session stand, as `Environment.keeps_sessions` says."""
+    keeps_services: bool = False
+    """What a program left in the background runs on, as `Environment.keeps_services` says."""
+    offers_mounts: bool = False
+    """Folders of the host can be mounted read-only, as `Environment.offers_mounts` says."""
+    offers_allowlist: bool = False
+    """The network can be held to named hosts, as `Environment.offers_allowlist` says."""
+    owns_root: bool = False
+    """Every path inside is the session's own: no folder of the host is in reach of any."""
     python: str = "python3"
     """A Python 3 inside."""
 
@@ -141,17 +149,26 @@ def environment_suite(
     )
 
 
-def needs(*claims: str) -> Callable[[EnvironmentClause], EnvironmentClause]:
-    """Mark a check that runs only where the provider makes these claims of `SuiteTraits`."""
+def needs(
+    *claims: str, unless: str | None = None
+) -> Callable[[EnvironmentClause], EnvironmentClause]:
+    """Mark a check that runs only where the provider makes these claims of `SuiteTraits`.
+
+    `unless` names a claim that contradicts it.
+    """
 
     def mark(check: EnvironmentClause) -> EnvironmentClause:
         check.claims = claims  # type: ignore[attr-defined]
+        check.unless = unless  # type: ignore[attr-defined]
         return check
 
     return mark
 
 
 def _applies(check: EnvironmentClause, traits: SuiteTraits) -> bool:
+    unless = getattr(check, "unless", None)
+    if unless is not None and getattr(traits, unless):
+        return False
     return all(getattr(traits, claim) for claim in getattr(check, "claims", ()))
 
 
@@ -162,6 +179,7 @@ def _checks() -> dict[str, EnvironmentClause]:
         environment_checks_files,
         environment_checks_gate,
         environment_checks_keep,
+        environment_checks_offers,
     )
 
     found: dict[str, EnvironmentClause] = {}
@@ -170,6 +188,7 @@ def _checks() -> dict[str, EnvironmentClause]:
         environment_checks_files,
         environment_checks_gate,
         environment_checks_keep,
+        environment_checks_offers,
     )
     for module in modules:
         found |= {
@@ -192,23 +211,32 @@ BUILTIN_TRAITS: Final = {
         hides_host=False,
         keeps_sessions=True,
     ),
-    "sandbox": SuiteTraits(keeps_sessions=True),
+    "sandbox": SuiteTraits(keeps_sessions=True, offers_mounts=True),
+    "docker": SuiteTraits(
+        keeps_sessions=True,
+        keeps_services=True,
+        offers_mounts=True,
+        offers_allowlist=True,
+        owns_root=True,
+    ),
 }
 
 
-def builtin_suite(name: str) -> EnvironmentSuite:
-    """Give the suite of a built-in provider with its default parameters."""
+def builtin_suite(name: str, **params: object) -> EnvironmentSuite:
+    """Give the suite of a built-in provider with its default parameters, or these."""
     from steelyard.components.registry import Kind, find
 
     component = find(Kind.ENVIRONMENT, name).component
-    return EnvironmentSuite(lambda: component(component.Params()), BUILTIN_TRAITS.get(name))
+    return EnvironmentSuite(lambda: component(component.Params(**params)), BUILTIN_TRAITS.get(name))
 
 
 def main(arguments: Sequence[str]) -> int:
     """Run every check of the named providers, print how each went; 1 where one failed."""
     failed = 0
-    for provider in arguments:
-        suite = builtin_suite(provider)
+    for argument in arguments:
+        provider, *settings = argument.split(",")
+        params = dict(setting.split("=", 1) for setting in settings)
+        suite = builtin_suite(provider, **params)
         for name in suite.names():
             try:
                 asyncio.run(suite.check(name))

@@ -37,6 +37,9 @@ SLEEP: Final = "trap 'exit 0' TERM; while :; do sleep 2147483647 & wait $!; done
 _AT_ONCE: Final = 8
 """Containers that are being started: an engine takes no longer for eight in turns than at once."""
 
+_tried: dict[tuple[str, str, str], list[str]] = {}
+"""By engine, image and network: what the walls of the first such container let through."""
+
 
 class Opener:
     """Opens the sessions of one provider, in one event loop."""
@@ -50,8 +53,6 @@ class Opener:
         self._holds_storage = True
         self._owners: dict[tuple[str, str], Owner] = {}
         self._probing = asyncio.Lock()
-        self._tried: dict[tuple[str, str], list[str]] = {}
-        """By image and network: what its first container's walls let through."""
 
     async def open(self, request: OpenRequest) -> Session:
         """Open a session.
@@ -213,11 +214,12 @@ class Opener:
         """Try the walls of an image's first container; the others are made the same way."""
         if limits.network == "open" or self._params.extra_capabilities:
             return Trust.CONTAINED, {}
-        kind = (image.id, limits.network)
-        async with self._probing:
-            if kind not in self._tried:
-                self._tried[kind] = await self._probed(container)
-        weak = self._tried[kind]
+        kind = (self.engine.host, image.id, limits.network)
+        if kind not in _tried:
+            async with self._probing:
+                if kind not in _tried:
+                    _tried[kind] = await self._probed(container)
+        weak = _tried[kind]
         if not weak:
             return Trust.ISOLATED, {"probe": "tight"}
         return Trust.CONTAINED, {"probe": "; ".join(weak)[:500]}

@@ -91,6 +91,10 @@ class Places:
                 return _status(path, response)
         except FileNotFoundError:
             return None
+        except EngineRefusal:
+            # HEAD has no words to say why; the same question again has.
+            async with self._archive("GET", path) as response:
+                return _status(path, response)
 
     async def write(self, path: str, data: bytes, mode: int) -> None:
         """Write a file, making its folders.

@@ -14,7 +14,7 @@ from contextlib import suppress
 from typing import Final
 from urllib.parse import urlsplit
 
-from steelyard.environments.docker.allowlist import Allowlist
+from steelyard.environments.docker.allowlist import Allowlist, normal
 
 log = logging.getLogger(__name__)
 
@@ -117,9 +117,11 @@ class Proxy:
         Raises:
             Refused: it is not, or does not answer.
         """
-        if not self._allowed.allows(host):
+        name = normal(host)
+        if name is None or not self._allowed.allows(name):
             self._say(host)
             raise Refused("403 Forbidden", f"{host} is not among the allowed hosts of this session")
+        host = name
         loop = asyncio.get_running_loop()
         why = "it has no address"
         try:

@@ -74,6 +74,7 @@ class DockerSession(Session):
         self.model_url = reach.model_url
         self._is_closed = False
         self._is_removed = False
+        self._is_kept = False
         self._closing = asyncio.Lock()
         self._oom_kills = 0
         self._had_programs = False
@@ -160,7 +161,9 @@ class DockerSession(Session):
             "GET", f"containers/{self._container.id}/top", doing="counting processes",
         )  # fmt: skip
         # Threads count as well, and are not listed: a good part of the bound is reason enough.
-        return len(said.get("Processes") or ()) * 2 > self._limits.processes
+        # An engine that cannot list them found no room for that either.
+        listed = (said or {}).get("Processes")
+        return not listed or len(listed) * 2 > self._limits.processes
 
     async def _make_room(self) -> None:
         """End what runs in the background of a container that is full."""
@@ -271,13 +274,16 @@ class DockerSession(Session):
         Raises:
             EnvironmentFault: its programs cannot be ended.
         """
-        self._check_open()
         self._is_closed = True
         async with self._closing:
-            await finished(self._kept())
+            if self._is_removed:
+                return None
+            if not self._is_kept:
+                await finished(self._let_stand())
+                self._is_kept = True
         return Kept(f"container {self._container.name}", self._enter)
 
-    async def _kept(self) -> None:
+    async def _let_stand(self) -> None:
         await self._reach.end()
         await programs.end_all(self._engine, self._container.id)
         await end_helpers(self._container.id)
