@@ -134,7 +134,7 @@ SHARED: Final = (
                   "Let models without a known price run under a dollar budget.",
                   kind=OptionKind.ON),
     SettingOption("--auto-install-dependencies", ("runtime", "auto_install_dependencies"),
-                  "Install a missing extra of our own, at the locked versions.",
+                  "Install missing extras of our own and agents' programs, pinned.",
                   kind=OptionKind.ON),
     SettingOption("--cleanup-grace-seconds", ("runtime", "cleanup_grace_seconds"),
                   "For clean-up after a stop (30).", "SECONDS"),

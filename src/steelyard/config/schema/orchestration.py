@@ -59,7 +59,7 @@ class SharedRuntime(Strict):
     allow_unpriced: bool = False
     """Run under a dollar budget with models whose price is unknown; they then count as free."""
     auto_install_dependencies: bool = False
-    """Install missing extras that are trusted."""
+    """Install missing extras of our own and agents' programs, at pinned versions."""
     secret_env: list[Text] = Field(default_factory=list)
     """Names of environment variables whose values are redacted everywhere."""
 
