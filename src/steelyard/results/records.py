@@ -60,9 +60,6 @@ class AttemptRecord:
     """The generation identity, 32 hex digits."""
     evaluation: str | None = None
     """The evaluation identity, 32 hex digits."""
-    content: str | None = None
-    """A digest of what any agent is shown of the task, 32 hex digits: by it runs of two models are
-    compared. None where nothing ran, and in records of earlier versions."""
     category: str | None = None
     cluster: str | None = None
     reused_from: Mapping[str, Any] | None = None
@@ -74,6 +71,9 @@ class AttemptRecord:
     nothing was kept."""
     answer_sha256: str | None = None
     """Of `answer_file`; None without one, and in records of before it was written."""
+    content: str | None = None
+    """A digest of what any agent is shown of the task, 32 hex digits: by it runs of two models are
+    compared. None where nothing ran, and in records of earlier versions."""
 
     @property
     def last_issues(self) -> tuple[Issue, ...]:
