@@ -58,7 +58,11 @@ def full_disk(place: Path, what: str) -> dict[str, Any]:
         Path(place.parent / "scored").write_text(str(len(context.artifacts)))
 
     found = ArtifactSpec(globs=("out/**",))
-    changes = {"inputs": {"artifacts": found}, "folder": {"collect": ("out",)}}.get(what, {})
+    kinds: dict[str, dict[str, Any]] = {
+        "inputs": {"artifacts": found},
+        "folder": {"collect": ("out",)},
+    }
+    changes = kinds.get(what, {})
     wanted = (found,) if what == "artifacts" else ()
     result = played(place, changes, agent, scorer, wanted=wanted)
     return {
@@ -164,7 +168,7 @@ def test_a_read_only_results_folder_can_be_read_and_nothing_else(project: Path) 
     by_command = [(words.split()[0], status) for words, status in statuses.items()]
     assert by_command == [
         ("summary", "1"), ("analysis", "1"), ("show", "0"), ("compare", "0"), ("du", "0"),
-        ("upgrade", "0"), ("explain-reuse", "0"), ("prune", "1"),
+        ("upgrade", "0"), ("explain-reuse", "2"), ("prune", "1"),
         ("launch", "2"), ("launch", "2"), ("run", "2"),
     ]  # fmt: skip
     assert {path: path.read_bytes() for path in run.rglob("*") if path.is_file()} == before

@@ -231,12 +231,13 @@ def test_a_path_outside_of_the_attempts_folder_is_not_taken(names: str, other: s
         digest = hashlib.sha256((root / "attempts.jsonl").read_bytes()).hexdigest()
         (root / "tasks/plain/attempt-2").mkdir(parents=True)
         (root / "tasks/plain/attempt-2/answer.txt").write_text("another's")
-        named: dict[str, Any] = {
+        fields: dict[str, dict[str, Any]] = {
             "answer": {"answer": None, "answer_file": other},
             "trajectory": {"trajectory": {"path": other, "sha256": None}},
             "artifact": {"artifacts": ({"path": other, "sha256": digest},)},
             "input": {},
-        }[names]
+        }
+        named = fields[names]
         write_objects(root / "attempts.jsonl", [record_to_json(a_record("plain", 1, **named))])
         if names == "input":
             (root / "attempts.jsonl").write_bytes(b"")

@@ -47,9 +47,9 @@ def decide(source: ReuseSource, task_id: str = "plain", **changes: Any) -> tuple
 
 
 def test_the_newest_run_is_taken(tmp_path: Path) -> None:
-    for minute in (1, 3, 2):
-        write_run(tmp_path, [a_record()], clock=at(minute))
-    assert choose_source(tmp_path / "toy", SHAPE).taken == "20260806_120300"
+    for minute, name in ((1, "c"), (2, "a"), (3, "b")):
+        write_run(tmp_path, [a_record()], clock=at(minute), run_id=name)
+    assert choose_source(tmp_path / "toy", SHAPE).taken == "b"
 
 
 def test_runs_of_one_second_are_ordered_by_their_number(tmp_path: Path) -> None:

@@ -65,6 +65,17 @@ def read_run_document(root: Path) -> dict[str, Any]:
     return document
 
 
+def began_order(document: dict[str, Any], name: str) -> tuple[str, int, str]:
+    """Give what runs of one folder are ordered by: when they began, then the number of their ids.
+
+    A clock may have been set back between two runs: the later one then says in `ordered_at` where
+    it belongs.
+    """
+    base, _, number = name.partition("-")
+    moment = str(document.get("ordered_at") or document.get("created_at", ""))
+    return moment, int(number) if number.isdecimal() and len(number) < 10 else 1, base
+
+
 def holds_run(folder: Path) -> bool:
     """True where a folder holds a `run.json`; False where it cannot be looked into."""
     try:

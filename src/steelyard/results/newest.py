@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from steelyard.results.documents import RunUnreadable, holds_run, read_run_document
+from steelyard.results.documents import RunUnreadable, began_order, holds_run, read_run_document
 
 MAX_DEPTH: Final = 4
 """`<results_dir>/[<run_name>/]<namespace>/<run_id>`: a run lies no deeper."""
@@ -36,15 +36,13 @@ def newest_run(path: Path) -> NewestRun:
 
 def newest_of(roots: Iterable[Path]) -> NewestRun | None:
     """Choose the run that began last; None where none can be read."""
-    found: list[tuple[str, int, Path]] = []
+    found: list[tuple[tuple[str, int, str], Path]] = []
     for root in roots:
         try:
-            created = str(read_run_document(root).get("created_at", ""))
+            found.append((began_order(read_run_document(root), root.name), root))
         except RunUnreadable:
             continue
-        number = root.name.partition("-")[2]  # `-2`, `-3`: of one second
-        found.append((created, int(number) if number.isdecimal() else 1, root))
-    return NewestRun(max(found)[2], len(found)) if found else None
+    return NewestRun(max(found)[1], len(found)) if found else None
 
 
 def runs_below(folder: Path, depth: int = MAX_DEPTH) -> Iterator[Path]:

@@ -13,7 +13,7 @@ from steelyard.components.clock import utc_text
 from steelyard.components.issues import COUNTED
 from steelyard.config.errors import BadInput
 from steelyard.results.checkpoints import has_checkpoint
-from steelyard.results.documents import RunUnreadable, part, read_run_document
+from steelyard.results.documents import RunUnreadable, began_order, part, read_run_document
 from steelyard.results.index import KNOWN_ATTEMPT_SCHEMAS, AttemptIndex
 from steelyard.results.layout import RunFiles
 from steelyard.results.lines import DamageKind, LineFile
@@ -98,15 +98,15 @@ def _newest_first(namespace_dir: Path) -> list[Path]:
 def _age_key(root: Path) -> tuple[str, int, str]:
     """Order by the recorded start; ids of one second by their number."""
     try:
-        created = str(read_run_document(root).get("created_at", ""))
+        document = read_run_document(root)
     except BadInput:
         # The folder's own time, so that a broken run is named among those passed over.
         try:
             created = utc_text(datetime.fromtimestamp(root.stat().st_mtime, UTC))
         except (OSError, ValueError, OverflowError):  # it went meanwhile
             created = ""
-    base, _, number = root.name.partition("-")
-    return created, int(number) if number.isdecimal() else 1, base
+        document = {"created_at": created}
+    return began_order(document, root.name)
 
 
 def _why_not(root: Path, wanted: PlanShape) -> str | None:

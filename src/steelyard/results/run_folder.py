@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
@@ -27,8 +30,10 @@ from steelyard.results.layout import (
 )
 from steelyard.results.lines import redacted_json
 from steelyard.results.lock import RunLock, network_file_system
+from steelyard.results.plain_files import MAX_DOCUMENT_BYTES, read_plain
 
 RUN_SCHEMA: Final = "run/1"
+_OURS: Final = frozenset({"schema", "run_id", "created_at", "ordered_at"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,11 +90,13 @@ def create_run(
         lock = RunLock.acquire(files.lock, faults=faults)
     except OSError as error:
         raise ResultsNotWritable(root, str(error.strerror or error)) from error
+    ordered_at = _after_those_before(root, started)
     full = {
         "schema": RUN_SCHEMA,
         "run_id": root.name,
         "created_at": utc_text(started),
-        **{k: v for k, v in document.items() if k not in ("schema", "run_id", "created_at")},
+        **({} if ordered_at is None else {"ordered_at": ordered_at}),
+        **{k: v for k, v in document.items() if k not in _OURS},
     }
     try:
         replace_atomically(
@@ -107,6 +114,26 @@ def create_run(
     network = network_file_system(root)
     warnings = (f"{root} lies on {network}: locks and syncs may not hold there",) if network else ()
     return RunFolder(chosen, files, lock, full, warnings)
+
+
+def _after_those_before(root: Path, started: datetime) -> str | None:
+    """Say where a run belongs among those of its folder, where its clock says otherwise.
+
+    The clock may have been set back since one of them began: the newest would for hours not be the
+    one that began last, and reuse would run again what that one had done. None mostly: where no
+    folder is younger than now, no run can be.
+    """
+    latest = utc_text(started)
+    with suppress(OSError), os.scandir(root.parent) as entries:
+        for entry in entries:
+            with suppress(OSError, ValueError, TypeError, KeyError, AttributeError, OverflowError):
+                if entry.name == root.name or entry.stat().st_mtime < started.timestamp():
+                    continue
+                path = Path(entry.path) / RunFiles(root).document.name
+                found = orjson.loads(read_plain(path, MAX_DOCUMENT_BYTES))
+                moment = datetime.fromisoformat(str(found.get("ordered_at") or found["created_at"]))
+                latest = max(latest, utc_text(moment + timedelta(milliseconds=1)))
+    return None if latest == utc_text(started) else latest
 
 
 def _make_folder(paths: RunPaths, ids: Any, faults: Faults) -> RunPaths:
