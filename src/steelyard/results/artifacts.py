@@ -24,7 +24,7 @@ _CHUNK_BYTES: Final = 1024 * 1024
 MAX_DIGESTED_BYTES: Final = 8 * 1024 * 1024 * 1024
 """Above this, holes counted, what scoring takes is not kept for a later score."""
 _MAX_DEPTH: Final = 110
-_SYNCED_ONE_BY_ONE: Final = 32
+_MOST_SYNCED: Final = 32
 _FICLONE: Final = 0x40049409
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -76,19 +76,21 @@ def digest_tree(
 
 
 def sync_tree(path: Path, files: int) -> None:
-    """Wait until a kept file or folder is on the disk. Blocking.
+    """Wait until a kept file or folder is on the disk, where it is of a few files. Blocking.
+
+    Of many it would hold up scoring for minutes: a loss of power may tear those, which their digest
+    tells.
 
     Args:
         path: the file or folder, written by us.
-        files: how many it holds: of many, all that its file system still holds is waited for.
+        files: how many it holds.
 
     Raises:
         StorageFailed: the disk did not take it.
     """
+    if files > _MOST_SYNCED:
+        return
     try:
-        if files > _SYNCED_ONE_BY_ONE:
-            os.sync()
-            return
         for folder, _, names in os.walk(path, followlinks=False):
             for one in (*(Path(folder, name) for name in names), Path(folder)):
                 _sync_one(one)
