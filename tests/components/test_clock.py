@@ -1,11 +1,15 @@
 """The agent's watch: what stands still, and that no moment is counted twice."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta, timezone
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steelyard.components.clock import AgentTimer
+from steelyard.components.clock import AgentTimer, utc_text
+
+# hypothesis draws moments without a zone
+EARLIEST = datetime(1970, 1, 2, tzinfo=UTC).replace(tzinfo=None)
+LATEST = datetime(2200, 1, 1, tzinfo=UTC).replace(tzinfo=None)
 
 
 class HandClock:
@@ -109,3 +113,19 @@ def test_waited_time_is_the_union_of_waits_and_failed_tries(
     assert abs(timer.waited_s - len(lost)) < 1e-6
     assert abs(limit.moved_s - len(lost)) < 1e-6
     assert abs(timer.elapsed_s - (now - len(lost))) < 1e-6
+
+
+@given(
+    st.lists(st.datetimes(min_value=EARLIEST, max_value=LATEST)),
+    st.integers(-720, 840),
+)
+def test_a_moment_is_written_alike_whatever_was_written_before(
+    moments: list[datetime], minutes: int
+) -> None:
+    zone = timezone(timedelta(minutes=minutes))
+    for moment in moments:
+        for near in (moment, moment + timedelta(milliseconds=999), moment - timedelta(seconds=1)):
+            here = near.replace(tzinfo=UTC)
+            whole = here.isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"
+            assert utc_text(here) == whole
+            assert utc_text(here.astimezone(zone)) == whole

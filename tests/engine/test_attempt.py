@@ -21,8 +21,8 @@ from steelyard.components.harness import HarnessResult
 from steelyard.components.issues import SEVERITY, AttemptFault, Issue, IssueCode, Outcome, Phase
 from steelyard.components.values import Trust, Usage
 from steelyard.engine.attempt import CRASH_CODE, TIMEOUT_CODE, execute
+from steelyard.engine.deadlines import RunDeadline
 from steelyard.engine.spec import ExecutionResult, TimeLimits
-from steelyard.engine.work import RunDeadline
 from tests.engine.fakes import (
     FakeBenchmark,
     FakeEnvironment,

@@ -6,7 +6,7 @@ import time
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Final, Protocol
 
 MAX_WAITS: Final = 4096
@@ -37,9 +37,24 @@ class SystemClock:
         return datetime.now(UTC)
 
 
+_ZERO: Final = timedelta(0)
+_ONE_SECOND: Final = timedelta(seconds=1)
+_last_second: tuple[datetime, str] = (datetime.min.replace(tzinfo=UTC), "0001-01-01T00:00:00.")
+"""A whole second, and how it is written: most moments lie in the one that was written last."""
+
+
 def utc_text(moment: datetime) -> str:
     """Write a moment as ISO 8601 with milliseconds and `Z`."""
-    return moment.astimezone(UTC).isoformat(timespec="milliseconds")[:-6] + "Z"
+    global _last_second
+    second, text = _last_second
+    since = moment - second
+    if not _ZERO <= since < _ONE_SECOND:
+        moment = moment.astimezone(UTC)
+        second = moment.replace(microsecond=0)
+        text = second.isoformat()[:-6] + "."
+        _last_second = (second, text)
+        since = moment - second
+    return f"{text}{since.microseconds // 1000:03}Z"
 
 
 class Deadline(Protocol):
@@ -66,11 +81,19 @@ class AgentTimer:
     Calls may wait and fail side by side: a moment counts once, however many it is lost to.
     """
 
-    def __init__(self, clock: Clock, deadline: Deadline | None = None) -> None:
-        """Start the watch; `deadline` is moved by what is waited."""
+    def __init__(
+        self, clock: Clock, deadline: Deadline | None = None, *, started_s: float | None = None
+    ) -> None:
+        """Start the watch; `deadline` is moved by what is waited.
+
+        Args:
+            clock: what it reads.
+            deadline: what waiting moves.
+            started_s: when the agent's time began, monotonic; now by default.
+        """
         self._clock = clock
         self._deadline = deadline
-        self._started = clock.monotonic()
+        self._started = clock.monotonic() if started_s is None else started_s
         self._waited_s = 0.0
         self._waiters = 0
         self._wait_began = 0.0

@@ -19,18 +19,20 @@ from typing import Final
 
 from steelyard.components.artifacts import EvaluationMode
 from steelyard.components.benchmark import Evaluation, Task
-from steelyard.components.clock import AgentTimer
 from steelyard.components.environment import EnvironmentFault
 from steelyard.components.harness import HarnessResult
 from steelyard.components.issues import AttemptFault, IssueCode, Outcome, Phase
 from steelyard.config.errors import BadInput
+from steelyard.engine.checkpointing import precedes_scoring
 from steelyard.engine.collecting import collect, save_artifacts
+from steelyard.engine.deadlines import RunDeadline, TimeUp
 from steelyard.engine.keeping import part_with
 from steelyard.engine.scoring import Scoring
 from steelyard.engine.services import Services
 from steelyard.engine.spec import ExecutionObserver, ExecutionResult, ExecutionSpec
 from steelyard.engine.stages import all_scored, work_on_stages
-from steelyard.engine.work import RunDeadline, TimeUp, Work
+from steelyard.engine.summing_up import outcome_of, result_of
+from steelyard.engine.work import Work
 from steelyard.results.session_tokens import AGENT_SUFFIX, SCORER_SUFFIX
 
 log = logging.getLogger(__name__)
@@ -89,7 +91,9 @@ async def execute(
         log.exception("%s attempt %d: %s crashed", spec.task.id, spec.attempt, work.phase)
         work.add_issue(CRASH_CODE[work.phase], f"{type(error).__name__}: {error}")
     await _end(work, is_cancelled=cancelled)
-    return work.result(Outcome.CANCELLED if cancelled else work.outcome())
+    result = result_of(work, Outcome.CANCELLED if cancelled else outcome_of(work))
+    work.let_go()
+    return result
 
 
 async def _end(work: Work, *, is_cancelled: bool) -> None:
@@ -130,7 +134,9 @@ async def _phases(work: Work) -> None:
     if work.fell_short:
         return
     if work.input.mode is not EvaluationMode.REUSE:
-        await work.checkpointing.agent_done()
+        if precedes_scoring(work):
+            # Before the agent's session is closed: that may take long, and its work is all there.
+            await work.checkpointing.written()
         await _close_agent_session(work)
     await _evaluate(work)
 
@@ -155,12 +161,12 @@ async def _run_agent(work: Work) -> None:
     deadline: RunDeadline | None = None
     try:
         if limit_s is None and not work.input.stages:
-            work.timer = AgentTimer(work.services.clock)
+            work.start_timer(began, None)
             result = await _harness_result(work, None)
         else:
             async with asyncio.timeout(limit_s) as scope:
                 deadline = RunDeadline(scope, limit_s)
-                work.timer = AgentTimer(work.services.clock, deadline)
+                work.start_timer(began, deadline)
                 result = await _harness_result(work, deadline)
     except TimeoutError:
         if deadline is None or deadline.limit_s is None or not scope.expired():
@@ -170,9 +176,7 @@ async def _run_agent(work: Work) -> None:
         work.add_issue(IssueCode.AGENT_TIMED_OUT, granted)
         return
     finally:
-        waited_s = work.timer.waited_s
-        work.agent_s = work.services.clock.monotonic() - began - waited_s
-        work.waited_s = waited_s - work.evaluate_s  # stages were scored meanwhile
+        work.stop_timer()
     if not isinstance(result.answer, str | None):
         kind = type(result.answer).__name__
         raise AttemptFault(IssueCode.HARNESS_CRASHED, f"the harness's answer is {kind}, not text")
@@ -214,7 +218,8 @@ async def _take_out(work: Work) -> None:
 async def _evaluate(work: Work) -> None:
     began = work.begin(Phase.EVALUATE)
     before_s = work.evaluate_s
-    await work.checkpointing.before_scoring()
+    if work.answer is not None or work.steps:  # else there is nothing that could be kept
+        work.checkpointing.before_scoring()
     try:
         if work.input.stages:
             evaluation = await all_scored(work, _score)
@@ -222,7 +227,8 @@ async def _evaluate(work: Work) -> None:
             evaluation = await _score(work, work.spec.task)
     finally:
         work.evaluate_s = before_s + work.services.clock.monotonic() - began
-        await work.checkpointing.ended()
+        if work.has_checkpointing:
+            await work.checkpointing.ended()
     for name, value in evaluation.metrics.items():
         if not isinstance(value, bool | int | float) or not math.isfinite(value):
             raise AttemptFault(
@@ -236,7 +242,8 @@ async def _evaluate(work: Work) -> None:
     for issue in evaluation.issues:
         work.add_issue(issue.code, issue.message)
     work.evaluation = evaluation
-    work.checkpointing.scored()
+    if work.has_checkpointing:
+        work.checkpointing.scored()
 
 
 async def _score(work: Work, task: Task) -> Evaluation:

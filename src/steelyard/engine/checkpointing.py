@@ -47,6 +47,16 @@ _HOLDS_LOOP: Final[WeakSet[Benchmark]] = WeakSet()
 timer fires meanwhile."""
 
 
+def precedes_scoring(work: Work) -> bool:
+    """True where scoring cannot be immediate: then the checkpoint is on the disk before it."""
+    return (
+        work.input.carries_files
+        or work.input.scores_steps
+        or work.services.asks_judges
+        or work.services.benchmark in _HOLDS_LOOP
+    )
+
+
 class Checkpointing:
     """Writes the checkpoint of one execution, once, when it is first needed."""
 
@@ -68,26 +78,9 @@ class Checkpointing:
             and work.inputs_are_whole
         )
 
-    async def agent_done(self) -> None:
-        """Write it now where scoring cannot be immediate.
-
-        Before the agent's session is closed: that may take long, and its work is all there.
-        """
-        work = self._work
-        if self._is_possible and (
-            work.input.carries_files
-            or work.input.scores_steps
-            or work.services.asks_judges
-            or work.services.benchmark in _HOLDS_LOOP
-        ):
-            await self.written()
-
-    async def before_scoring(self) -> None:
+    def before_scoring(self) -> None:
         """Set the timer, where it is not written yet."""
-        work = self._work
-        if self._writing is not None or not self._is_possible:
-            return
-        if work.answer is not None or work.steps:  # else there is nothing that could be kept
+        if self._writing is None and self._is_possible:
             loop = asyncio.get_running_loop()
             self._timer = loop.call_later(PATIENCE_S, self._begin)
 

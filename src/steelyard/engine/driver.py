@@ -316,8 +316,6 @@ class Driver:
             start = self._next()
             if start is not None:
                 self._dispatch()
-                # One attempt a turn: timers, signals and the other workers get theirs.
-                await asyncio.sleep(0)
 
     def _stop_broken(self, error: Exception) -> str:
         """Our own bug: what is recorded is kept, nothing more is started. Gives the reason."""

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from steelyard.components.benchmark import Task
 from steelyard.components.issues import Issue, IssueCode, Phase
+from steelyard.components.often_made import often_made
 from steelyard.components.values import Trust
 from steelyard.engine.admission import Start
 from steelyard.engine.spec import ExecutionResult, SavedWork
@@ -35,7 +36,7 @@ class Unfinished:
     """What budgets count for all its executions so far."""
 
 
-@dataclass(frozen=True, slots=True)
+@often_made(frozen=True, slots=True)
 class Lasted:
     """When one execution ran."""
 

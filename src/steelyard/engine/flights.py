@@ -34,8 +34,12 @@ class Flights:
     async def executed(self, executor: Executor, run: RunState, flight: Flight) -> ExecutionResult:
         """Run an execution to its end, its intent written before it begins."""
         try:
+            intent = run.note_intent(flight.start, flight.token)
+            # One attempt a turn: timers, signals and the other workers get theirs. What all of
+            # them have begun and ended in this turn is then written at once.
+            await asyncio.sleep(0)
+            run.journal.flush_to(intent)
             await run.take_saved_work(flight)
-            run.write_intent(flight.start, flight.token)
             if not run.plan.provider_is_local:
                 await run.journal.synced()
             if run.journal.failure is not None:

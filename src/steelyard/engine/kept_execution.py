@@ -32,6 +32,16 @@ def has_files(result: ExecutionResult) -> bool:
     return is_large or bool(result.steps)
 
 
+_CHEAP_S: Final = 0.01
+
+
+def is_cheap(result: ExecutionResult) -> bool:
+    """True where an execution is sooner made again than its record is written by itself."""
+    times = result.times
+    took_s = times.setup_s + times.agent_s + times.collect_s + times.evaluate_s
+    return not result.usage.requests and took_s < _CHEAP_S
+
+
 class Keeper:
     """Writes the files of one run's executions. Every method may raise `StorageFailed`."""
 

@@ -28,7 +28,7 @@ from steelyard.engine.execution_record import (
 )
 from steelyard.engine.flight import Flight, Stop, TaskIdentities
 from steelyard.engine.issue_log import log_issues
-from steelyard.engine.kept_execution import Keeper, has_files
+from steelyard.engine.kept_execution import Keeper, has_files, is_cheap
 from steelyard.engine.request_plan import RequestPlan
 from steelyard.engine.retries import RetryPolicy, Scope, can_rescore, has_allowance, wait_s
 from steelyard.engine.run_progress import progress_of
@@ -156,20 +156,20 @@ class RunState:
                 log.warning("%s: %s", self.name, lost)
                 self.journal.event(EventKind.WARNING, message=str(lost))
 
-    def write_intent(self, start: Start, token: str) -> None:
-        """Put the intent into the journal, written before this returns."""
+    def note_intent(self, start: Start, token: str) -> int:
+        """Put the intent into the journal, whose next flush writes it; give its `seq`."""
         assert self.tasks is not None  # noqa: S101 — attempts start after loading
-        self.journal.event(
+        task_id = self.tasks[start.task].id
+        seq = self.journal.event(
             EventKind.STARTED,
-            task_id=self.tasks[start.task].id,
+            task_id=task_id,
             attempt=start.attempt,
             execution=start.execution,
             token=token,
         )
-        self.journal.flush()
         if self.told is not None:
-            task_id = self.tasks[start.task].id
             self.told.attempt_started(self.name, task_id, start.attempt, start.execution)
+        return seq
 
     def tell(self, observer: Observer) -> None:
         """Tell an observer of single attempts, where it is one that listens to them."""
@@ -224,7 +224,10 @@ class RunState:
             why = self.carry.refused.pop((start.task, start.attempt), None)
             record = without_saved(record, why)
         self.keep(start.task, record, spent=result.usage)
-        self.journal.flush()
+        if is_cheap(result):
+            self.journal.flush_soon()
+        else:
+            self.journal.flush()
         self.end_steps(flight, is_kept=alone.trajectory is not None)
         if record.issues:
             log_issues(record)

@@ -24,7 +24,7 @@ class Scoring:
 
     def __init__(self, work: Work) -> None:
         self._work = work
-        self._opening = asyncio.Lock()
+        self._opening: asyncio.Lock | None = None
 
     @property
     def answer(self) -> str | None:
@@ -56,6 +56,8 @@ class Scoring:
         work = self._work
         if work.input.mode is EvaluationMode.REUSE:
             return await self._agents_session()
+        if self._opening is None:
+            self._opening = asyncio.Lock()
         async with self._opening:
             if work.scorer is None:
                 await work.checkpointing.written()

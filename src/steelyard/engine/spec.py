@@ -15,6 +15,7 @@ from steelyard.components.benchmark import Task
 from steelyard.components.environment import Kept
 from steelyard.components.harness import Step
 from steelyard.components.issues import Issue, Outcome, Phase
+from steelyard.components.often_made import often_made
 from steelyard.components.values import NO_USAGE, Trust, Usage
 from steelyard.models.allowance import NO_CHARGE, Charge
 
@@ -102,7 +103,7 @@ class SavedWork:
     """`{path, sha256}` of the checkpoint in this run that holds the same."""
 
 
-@dataclass(frozen=True, slots=True)
+@often_made(frozen=True, slots=True)
 class AttemptPlace:
     """Where an execution keeps what must outlive it, on the host that executes."""
 
@@ -112,7 +113,7 @@ class AttemptPlace:
     """The attempt's generation identity, for its checkpoint."""
 
 
-@dataclass(frozen=True, slots=True)
+@often_made(frozen=True, slots=True)
 class ExecutionSpec:
     """One physical try of one attempt."""
 
@@ -131,7 +132,7 @@ class ExecutionSpec:
     """What earlier executions of the attempt spent; its allowance is for them all."""
 
 
-@dataclass(frozen=True, slots=True)
+@often_made(frozen=True, slots=True)
 class PhaseTimes:
     """Seconds spent in each phase."""
 
@@ -142,7 +143,7 @@ class PhaseTimes:
     evaluate_s: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
+@often_made(frozen=True, slots=True)
 class ExecutionResult:
     """How one execution ended."""
 

@@ -12,7 +12,8 @@ from dataclasses import replace
 from steelyard.components.benchmark import Evaluation, Task
 from steelyard.components.harness import HarnessResult
 from steelyard.components.issues import Issue, Phase
-from steelyard.engine.work import RunDeadline, Work
+from steelyard.engine.deadlines import RunDeadline
+from steelyard.engine.work import Work
 
 Score = Callable[[Work, Task], Awaitable[Evaluation]]
 

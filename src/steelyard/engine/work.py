@@ -10,11 +10,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from steelyard.components.artifacts import EvaluationMode
 from steelyard.components.benchmark import Evaluation, Reference, Task, TaskInput
 from steelyard.components.clock import AgentTimer
 from steelyard.components.environment import (
-    Environment,
     EnvironmentFault,
     Mount,
     OpenRequest,
@@ -27,23 +25,20 @@ from steelyard.components.issues import (
     AttemptFault,
     Issue,
     IssueCode,
-    Outcome,
     Phase,
     Severity,
 )
 from steelyard.components.model import ModelClient
 from steelyard.components.session_folders import new_folder, temporary_base
-from steelyard.components.values import NO_USAGE, WEAKEST_FIRST, Trust, Usage
+from steelyard.components.values import NO_USAGE, Trust, Usage
 from steelyard.engine.checkpointing import Checkpointing
+from steelyard.engine.deadlines import RunDeadline, TimeUp
 from steelyard.engine.gateways import GatewayUse
 from steelyard.engine.preparing import cannot_open
 from steelyard.engine.services import Services
 from steelyard.engine.spec import (
     ExecutionObserver,
-    ExecutionResult,
     ExecutionSpec,
-    PhaseTimes,
-    SavedWork,
 )
 from steelyard.models.allowance import NO_CHARGE, Allowance, Charge
 from steelyard.results.checkpoints import ScoringInput
@@ -52,51 +47,6 @@ from steelyard.results.session_tokens import FILES_SUFFIX
 from steelyard.results.session_tokens import SCORER_SUFFIX as SCORER_SUFFIX
 
 _MAX_MESSAGE_CHARS: Final = 2_000
-
-
-class TimeUp(Exception):
-    """The limit of the phase under way has passed."""
-
-
-class RunDeadline:
-    """The agent's deadline as a scope of asyncio. A `Deadline`."""
-
-    def __init__(self, scope: asyncio.Timeout, limit_s: float | None = None) -> None:
-        self.limit_s = limit_s
-        """What was granted."""
-        self._scope = scope
-        self._left_s: float | None = None
-
-    def pause(self) -> None:
-        """Take the deadline away, unless it has passed."""
-        at = self._scope.when()
-        if at is not None and not self._scope.expired():
-            self._left_s = max(0.0, at - asyncio.get_running_loop().time())
-            self._scope.reschedule(None)
-
-    def resume(self) -> None:
-        """Give back what was left."""
-        if self._left_s is not None:
-            self._scope.reschedule(asyncio.get_running_loop().time() + self._left_s)
-            self._left_s = None
-
-    def restart(self, seconds: float | None) -> None:
-        """Grant so much from now on, unless it has passed; None for no end."""
-        self.limit_s = seconds
-        if self._left_s is not None:
-            self._left_s = seconds
-        elif not self._scope.expired():
-            now = asyncio.get_running_loop().time()
-            self._scope.reschedule(None if seconds is None else now + seconds)
-
-    def extend(self, seconds: float) -> None:
-        """Move it later, unless it has passed."""
-        if self._left_s is not None:
-            self._left_s += seconds
-            return
-        at = self._scope.when()
-        if at is not None and not self._scope.expired():
-            self._scope.reschedule(at + seconds)
 
 
 class Work:
@@ -130,10 +80,11 @@ class Work:
         """False where something of it could not be kept."""
         self.kept: list[ScoringInput] = []
         self.artifacts: list[Mapping[str, Any]] = []
-        self.checkpointing = Checkpointing(self)
+        self._checkpointing: Checkpointing | None = None
         self.setup_s = self.agent_s = self.waited_s = self.collect_s = self.evaluate_s = 0.0
         self._opening: asyncio.Lock | None = None
-        self.timer = AgentTimer(services.clock)
+        self._timer: AgentTimer | None = None
+        self._agent_began_s: float | None = None
         self._allowance: Allowance | None = None
         self.gateway: GatewayUse | None = None
         """The attempt's use of the gateway, where its harness is one that uses it."""
@@ -165,6 +116,49 @@ class Work:
         if not self.services.harness.traits.needs_reference:
             return None
         return self.services.benchmark.reference(self.spec.task)
+
+    @property
+    def timer(self) -> AgentTimer:
+        """The agent's stopwatch; made for who looks at it."""
+        if self._timer is None:
+            self._timer = AgentTimer(self.services.clock, started_s=self._agent_began_s)
+        return self._timer
+
+    def start_timer(self, began_s: float, deadline: RunDeadline | None) -> None:
+        """Begin the agent's own time; what it waits moves the deadline."""
+        self._agent_began_s = began_s
+        self._timer = None
+        if deadline is not None:
+            self._timer = AgentTimer(self.services.clock, deadline, started_s=began_s)
+
+    def stop_timer(self) -> None:
+        """End the agent's own time."""
+        assert self._agent_began_s is not None  # noqa: S101 — it was started
+        waited_s = 0.0 if self._timer is None else self._timer.waited_s
+        self.agent_s = self.services.clock.monotonic() - self._agent_began_s - waited_s
+        self.waited_s = waited_s - self.evaluate_s  # stages were scored meanwhile
+
+    @property
+    def checkpointing(self) -> Checkpointing:
+        """What writes the checkpoint; made where there may be one."""
+        if self._checkpointing is None:
+            self._checkpointing = Checkpointing(self)
+        return self._checkpointing
+
+    @property
+    def has_checkpointing(self) -> bool:
+        """True once a checkpoint was thought of."""
+        return self._checkpointing is not None
+
+    def let_go(self) -> None:
+        """Part from what writes the checkpoint: as a pair that knows each other, both would stay
+        until cycles are looked for."""
+        self._checkpointing = None
+
+    @property
+    def checkpoint(self) -> Mapping[str, Any] | None:
+        """`{path, sha256}` of the checkpoint on the disk; None where there is none."""
+        return None if self._checkpointing is None else self._checkpointing.reference
 
     @property
     def model(self) -> ModelClient:
@@ -350,22 +344,21 @@ class Work:
     @property
     def fell_short(self) -> bool:
         """True once anything has happened for which the attempt is not scored."""
-        return any(
+        return bool(self.issues) and any(
             issue.severity is not Severity.WARNING
             and not (issue.code is IssueCode.AGENT_TIMED_OUT and self.input.scores_timed_out)
             for issue in self.issues
         )
 
-    def outcome(self) -> Outcome:
-        """What the issues make of an execution that was not cancelled."""
-        severities = {issue.severity for issue in self.issues}
-        if Severity.FATAL in severities:
-            return Outcome.FAILED_FATAL
-        if self.is_partial and self.evaluation is not None and not self.fell_short:
-            return Outcome.SCORED
-        if any(issue.code is IssueCode.AGENT_TIMED_OUT for issue in self.issues):
-            return Outcome.TIMED_OUT
-        return Outcome.FAILED_ERROR if Severity.ERROR in severities else Outcome.SCORED
+    @property
+    def uncounted_calls(self) -> int:
+        """Calls of the agent and its judges that came without token counts."""
+        return 0 if self._allowance is None else self._allowance.uncounted
+
+    @property
+    def drops_inputs(self) -> bool:
+        """True where what scoring took is too large to be kept for a later score."""
+        return self._checkpointing is not None and self._checkpointing.drops_inputs
 
     def consumed(self) -> tuple[Usage, int]:
         """What the agent's model calls consumed so far, and how many brought an answer."""
@@ -375,80 +368,3 @@ class Work:
             usage = usage + self.gateway.usage
             succeeded += self.gateway.calls_succeeded
         return usage, succeeded
-
-    def _note_uncounted(self, usage: Usage) -> None:
-        """Warn where calls came without token counts: what they cost nobody knows."""
-        if self._allowance is None or not self._allowance.uncounted:
-            return
-        made = usage.requests + sum(client.usage.requests for client in self.scorer_clients)
-        self.phase = Phase.RUN
-        self.add_issue(
-            IssueCode.USAGE_UNKNOWN,
-            f"{self._allowance.uncounted} of {made} model calls came without token counts that "
-            "can be right: what they cost is not known",
-        )
-
-    def _work_at_hand(self) -> SavedWork | None:
-        """What it takes to score once more, where only scoring failed."""
-        grave = [issue for issue in self.issues if issue.severity is not Severity.WARNING]
-        has_mode = hasattr(self, "input") and self.input.mode is not EvaluationMode.REUSE
-        if not has_mode or not grave or any(i.phase is not Phase.EVALUATE for i in grave):
-            return None
-        if self.spec.saved is not None:
-            return self.spec.saved
-        is_kept = self.spec.place is not None and self.inputs_are_whole
-        if self.input.carries_files and not is_kept:
-            return None
-        inputs = {path: str(source) for path, source in self.inputs.items()}
-        return SavedWork(self.answer, tuple(self.steps), inputs, self.checkpointing.reference)
-
-    def result(self, outcome: Outcome) -> ExecutionResult:
-        """Sum up the execution."""
-        evaluation = self.evaluation
-        usage, succeeded = self.consumed()
-        agent_usage = usage
-        self._note_uncounted(usage)
-        details = evaluation.details if evaluation is not None else {}
-        if self.gateway is not None:
-            details = self.gateway.tree(details)
-            self.gateway.forget()
-        if evaluation is not None and evaluation.usage is not NO_USAGE:
-            usage = usage + evaluation.usage
-        for client in self.scorer_clients:
-            usage = usage + client.usage
-        environment, saved = self.services.environment, self.spec.saved
-        return ExecutionResult(
-            outcome=outcome,
-            metrics=evaluation.metrics if evaluation is not None else {},
-            answer=self.answer,
-            issues=tuple(self.issues),
-            usage=usage,
-            agent_usage=agent_usage,
-            times=PhaseTimes(
-                self.setup_s, self.agent_s, self.waited_s, self.collect_s, self.evaluate_s
-            ),
-            trust=_weakest(self, environment),
-            environment=self.description
-            or {"provider": environment.id, "image": None, "digest": None},
-            # Those of saved work lie beside the record that they were saved with.
-            steps=tuple(self.steps) if saved is None else (),
-            artifacts=tuple(self.artifacts),
-            details=details,
-            request_fault=self.request_fault,
-            model_calls_succeeded=succeeded,
-            mode=self.input.mode if hasattr(self, "input") else None,
-            checkpoint=self.checkpointing.reference if saved is None else saved.checkpoint,
-            drops_inputs=self.checkpointing.drops_inputs,
-            work=self._work_at_hand(),
-            charge=self.charge(),
-        )
-
-
-def _weakest(work: Work, environment: Environment) -> Trust | None:
-    """The weakest word that holds; None where nothing ran anywhere."""
-    words = list(work.trusts)
-    if work.evaluation is not None and work.evaluation.trust is not None:
-        words.append(work.evaluation.trust)
-    if not words and environment.best_trust is Trust.HOST:
-        return Trust.HOST
-    return min(words, key=WEAKEST_FIRST.index) if words else None

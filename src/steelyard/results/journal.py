@@ -7,6 +7,7 @@ for a disk but `synced` and `finish`.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping
 from enum import StrEnum
 from typing import Any, Final
@@ -95,20 +96,26 @@ class Journal:
         self._record_buffer: list[bytes] = []
         self._append_failure: StorageFailed | None = None
         self._is_finished = False
+        self._flushed_seq = 0
+        self._flushing: asyncio.Handle | None = None
 
     @property
     def failure(self) -> StorageFailed | None:
         """The first thing that went wrong with the files; None while all is well."""
         return self._append_failure or self._target.failure
 
-    def event(self, kind: str, **fields: Any) -> None:
+    def event(self, kind: str, **fields: Any) -> int:
         """Buffer an event. `seq` and `at` (UTC) are added.
+
+        Returns:
+            Its `seq`.
 
         Raises:
             ValueError: `kind` is not an `EventKind`.
         """
         if self.failure is None and not self._is_finished:
             self._event_buffer.append(self._event_line(kind, fields))
+        return self._seq
 
     def record(self, record: AttemptRecord) -> None:
         """Buffer the record that ends an attempt.
@@ -121,6 +128,8 @@ class Journal:
 
     def flush(self) -> None:
         """Write what is buffered, records first. Does not wait for a sync; never raises."""
+        self._flushing = None
+        self._flushed_seq = self._seq
         if not self._record_buffer and not self._event_buffer:
             return
         if self.failure is None:
@@ -130,6 +139,24 @@ class Journal:
                 self._append_failure = error
         self._record_buffer.clear()
         self._event_buffer.clear()
+
+    def flush_to(self, seq: int) -> None:
+        """Write what is buffered, unless the event of this `seq` was written before."""
+        if seq > self._flushed_seq:
+            self.flush()
+
+    def flush_soon(self) -> None:
+        """Write what is buffered in the loop's next turn, with what else this turn brings.
+
+        For what is sooner made again than written by itself: a process that is killed within
+        the turn loses it.
+        """
+        if self._flushing is None:
+            self._flushing = asyncio.get_running_loop().call_soon(self._flush_if_due)
+
+    def _flush_if_due(self) -> None:
+        if self._flushing is not None:
+            self.flush()
 
     def fail(self, failure: StorageFailed) -> None:
         """Note that another file of the run could not be written; nothing more is recorded."""

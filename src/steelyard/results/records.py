@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from steelyard.components.issues import Issue, Outcome
+from steelyard.components.often_made import often_made
 from steelyard.components.values import NO_USAGE, Trust, Usage
 
 ATTEMPT_SCHEMA = "attempt/1"
 
 
-@dataclass(frozen=True, slots=True)
+@often_made(frozen=True, slots=True)
 class Timing:
     """Where the time of the last execution went, in seconds; waiting is never the agent's."""
 
@@ -31,7 +32,7 @@ class Timing:
     """Between its executions, before the next could have been queued; the sum of all."""
 
 
-@dataclass(frozen=True, slots=True)
+@often_made(frozen=True, slots=True)
 class AttemptRecord:
     """How one attempt ended."""
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal
+
+from steelyard.components.often_made import often_made
 
 Strategy = Literal["weighted", "all", "any"]
 
 
-@dataclass(frozen=True, slots=True)
+@often_made(frozen=True, slots=True)
 class Weighed:
     """What one validator found, with what it counts for."""
 

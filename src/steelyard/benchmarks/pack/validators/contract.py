@@ -20,12 +20,13 @@ from steelyard.benchmarks.pack.trajectory_text import trajectory_text
 from steelyard.components.benchmark import ScoringContext
 from steelyard.components.issues import AttemptFault, IssueCode
 from steelyard.components.model import ModelClient
+from steelyard.components.often_made import often_made
 from steelyard.config.errors import BadInput
 
 MAX_TEXT_BYTES = 10 * 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True)
+@often_made(frozen=True, slots=True)
 class Verdict:
     """What a validator found."""
 
