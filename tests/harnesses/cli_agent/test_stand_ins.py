@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from steelyard.components.issues import IssueCode, Outcome
-from steelyard.engine.spec import ExecutionResult
+from steelyard.engine.spec import ExecutionResult, TimeLimits
 from steelyard.engine.spec_json import result_to_bytes
 from steelyard.harnesses.cli_agent import cache
 from steelyard.harnesses.cli_agent.harness import CliAgent
@@ -81,6 +81,14 @@ def test_an_agent_that_ignores_sigterm_is_ended_and_its_work_is_scored(stand_in:
     assert IssueCode.AGENT_TIMED_OUT in codes(result)
     assert told(result) == ["stubborn"]
     assert result.steps[-1].message == "stand_in was ended when its time was up"
+
+
+def test_an_agent_cut_off_by_the_runs_own_limit_leaves_its_log(stand_in: Any) -> None:
+    limits = TimeLimits(run_s=1.5)
+    result = stand_in("stubborn", bounds={"limits": limits})
+    assert IssueCode.AGENT_TIMED_OUT in codes(result)
+    assert told(result) == ["stubborn"]
+    assert result.steps[-1].extra["agent"] == "stand_in"
 
 
 def test_a_log_that_is_flooded_is_read_in_part_and_that_is_told(stand_in: Any) -> None:

@@ -9,12 +9,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from pydantic import BaseModel
 
-from steelyard.components.environment import Mount, Session
+from steelyard.components.environment import ExecResult, Mount, Session
 from steelyard.components.gateway import ModelAccess
 from steelyard.components.harness import Harness, HarnessContext, HarnessResult, HarnessTraits
 from steelyard.components.installed_agents import default_data_dir
@@ -31,11 +32,14 @@ from steelyard.harnesses.cli_agent.program import (
     unstartable,
 )
 from steelyard.harnesses.cli_agent.report import issues_of, last_step
+from steelyard.harnesses.command.running import run_program
 from steelyard.harnesses.command.words import prompt_of, unusable_word
 
 HOME: Final = "/tmp/steelyard-agent"  # noqa: S108 — a folder of the session
 MOUNTED_BELOW: Final = "/opt/steelyard"
 _ASIDE_S: Final = 60.0
+_CUT_S: Final = 10.0
+"""For reading the log of an agent whose time is over."""
 _NEWEST: Final = """IFS=
 newest=$(ls -td -- $1 2>/dev/null | head -n 1)
 [ -f "$newest" ] && head -c "$2" "$newest"
@@ -147,17 +151,23 @@ class CliAgent(Harness):
             await self._make_home(session, place)
             program = await self._program(session, place)
             ready = self._ready(place, program)
-        ended = await session.exec(
-            ready.argv,
-            stdin=ready.stdin,
-            env=ready.env,
+        ended = await run_program(
+            session,
+            partial(
+                session.exec,
+                ready.argv,
+                stdin=ready.stdin,
+                env=ready.env,
+                max_output_bytes=self._params.max_output_bytes,
+            ),
+            context.timer,
             timeout_s=self._params.timeout_seconds,
-            max_output_bytes=self._params.max_output_bytes,
+            on_cut=partial(self._keep, context, session, place),
         )
         with context.timer.waiting():
             if why := unstartable(self.agent, ended, in_image=not place.agent):
                 raise AttemptFault(IssueCode.CONFIGURATION, why, request_fault=True)
-            data, is_whole = await self._log(session, place)
+            data, is_whole = await self._log(session, place, _ASIDE_S)
             log = self.agent.read_log(data, ended.stdout)
             context.step(last_step(self.agent, ended, log))
         issues = issues_of(
@@ -165,6 +175,15 @@ class CliAgent(Harness):
             timeout_s=self._params.timeout_seconds, max_turns=self._params.max_turns,
         )  # fmt: skip
         return HarnessResult(log.answer, issues=issues, details=self._details(log))
+
+    async def _keep(
+        self, context: HarnessContext, session: Session, place: Place, ended: ExecResult
+    ) -> None:
+        """Keep what an agent that was cut off had done and said: its time is over."""
+        data, _is_whole = await self._log(session, place, _CUT_S)
+        log = self.agent.read_log(data, ended.stdout)
+        context.step(last_step(self.agent, ended, log))
+        context.keep_answer(log.answer)
 
     def _place(self, context: HarnessContext, session: Session, access: ModelAccess) -> Place:
         return Place(
@@ -229,12 +248,12 @@ class CliAgent(Harness):
         stdin = place.prompt.encode("utf-8", "replace") if agent.prompt_on_stdin else b""
         return _Ready(argv, env, stdin)
 
-    async def _log(self, session: Session, place: Place) -> tuple[bytes, bool]:
+    async def _log(self, session: Session, place: Place, within_s: float) -> tuple[bytes, bool]:
         """Read the newest log, as far as is read of one; False where it is longer."""
         pattern = place.filled(self.agent.log)
         found = await session.exec(
             ["sh", "-c", _NEWEST, "sh", pattern, str(MAX_LOG_BYTES + 1)],
-            timeout_s=_ASIDE_S,
+            timeout_s=within_s,
             max_output_bytes=MAX_LOG_BYTES + 1,
         )
         return found.stdout[:MAX_LOG_BYTES], len(found.stdout) <= MAX_LOG_BYTES

@@ -49,8 +49,8 @@ class AgentParams(BaseModel):
     """`cache`: installed once on this machine and mounted into each environment. `environment`:
     the environment brings it, and its version is checked."""
     timeout_seconds: PositiveFloat | None = None
-    """Of the program by the clock on the wall, waiting for the model included; what it did is
-    kept. `execution.run_timeout_seconds` leaves waiting out."""
+    """Of the program's own time, waiting for limits and retries of the model left out; what it did
+    is kept. `execution.run_timeout_seconds` counts the agent's whole."""
     max_turns: PositiveInt | None = None
     """How often it may ask its model; ERROR `turn_limit` beyond."""
     args: tuple[Word, ...] = ()
