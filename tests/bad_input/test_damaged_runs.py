@@ -200,3 +200,10 @@ def test_what_is_whole_is_taken_whole(made: Made, name: str, version: str) -> No
     (made.folder / "ran").write_text("")
     gone_on_from(made, name, version, [])
     assert (made.folder / "ran").read_text() == ""
+
+
+@pytest.mark.parametrize("name", ["scored", "pending"])
+def test_a_flipped_bit_in_any_file_gives_no_wrong_score(made: Made, name: str) -> None:
+    """In the middle, where an answer, an input or a record has its content."""
+    for path in made.files[name]:
+        gone_on_from(made, name, "2", [(path, Harm("flip", 0.5, 0))])
