@@ -54,9 +54,10 @@ def test_in_a_container_the_engines_options_are_named(monkeypatch: pytest.Monkey
 
 
 def test_a_refusal_has_the_sandboxes_remedy_first() -> None:
-    text = str(NoSafeEnvironment("user namespaces are off; turn them on"))
-    assert "no sandbox can hold it: user namespaces are off" in text
+    text = str(NoSafeEnvironment("user namespaces are off; turn them on", "no engine; start one"))
+    assert "nothing here can hold it: user namespaces are off; no engine" in text
     assert "1. turn them on" in text
+    assert "2. a container engine: start one" in text
     assert "host_process" in text
 
 

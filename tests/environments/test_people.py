@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pytest
 
 from tests.environments.people import ordinary_user, run_python, without_namespaces
@@ -60,10 +61,18 @@ def test_auto_without_user_namespaces_is_a_refusal_with_three_remedies() -> None
         "try: print(resolve_auto(True))\n"
         "except NoSafeEnvironment as error: print(error.exit_status, error)"
     )
-    told = run_python(["-c", program], prefix=without_namespaces())
+    nowhere = {**os.environ, "DOCKER_HOST": "unix:///no/engine"}
+    told = run_python(["-c", program], prefix=without_namespaces(), env=nowhere)
     lines = told.stdout.splitlines()
     assert lines[0] == "host_process", told
     assert lines[1].startswith("2 environment auto: model-written code will run"), told
     assert [line.strip()[:2] for line in lines[-3:]] == ["1.", "2.", "3."], told
     assert "sysctl" in lines[-3]
     assert "host_process" in lines[-1]
+
+
+@pytest.mark.integration
+def test_auto_without_user_namespaces_falls_to_a_container_engine(docker_host: str) -> None:
+    program = "from steelyard.environments.auto import resolve_auto; print(resolve_auto(True))"
+    told = run_python(["-c", program], prefix=without_namespaces())
+    assert told.stdout == "docker\n", told

@@ -23,6 +23,7 @@ def examine(variables: Mapping[str, str], cwd: Path, clock: Clock) -> Iterator[F
     looks: list[tuple[str, Callable[[], Iterable[Finding]]]] = [
         ("environment sandbox", lambda: components.examine_environment("sandbox")),
         ("environment host_process", lambda: components.examine_environment("host_process")),
+        ("environment docker", components.examine_docker),
         ("container engine", lambda: [engines.examine_engine(variables)]),
         ("results", lambda: [disks.examine_folder("results", settings.results_dir)]),
         ("temporary files", lambda: [_temporary()]),

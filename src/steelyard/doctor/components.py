@@ -6,7 +6,7 @@ import asyncio
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import Any, Final
 
 from steelyard.components.environment import Environment, EnvironmentFault, OpenRequest
 from steelyard.components.extras import install_command
@@ -46,6 +46,30 @@ def examine_environment(provider: str) -> Iterator[Finding]:
             "run as root, or with a delegated cgroup: `systemd-run --user --scope -p Delegate=yes "
             "steelyard …`",
         )
+
+
+def examine_docker() -> Iterator[Finding]:
+    """Ask the engine what it is; no image is pulled to try one. Blocking, a moment."""
+    area = "environment docker"
+    component: type[Any] = find(Kind.ENVIRONMENT, "docker").component
+    if reason := component.unavailable():
+        why, _, remedy = reason.partition("; ")
+        yield Finding(area, State.ABSENT, why, remedy or "see docs/containers.md")
+        return
+    try:
+        yield works(area, asyncio.run(_asked(component)))
+    except (EnvironmentFault, OSError, TimeoutError) as error:
+        yield Finding(area, State.BROKEN, str(error) or type(error).__name__, "restart the engine")
+
+
+async def _asked(component: type[Any]) -> str:
+    environment = component(component.Params())
+    try:
+        async with asyncio.timeout(_OPEN_S):
+            said: str = await environment.describe_engine()
+    finally:
+        await environment.close()
+    return f"{said}; its walls are tried at a run"
 
 
 async def _opened(component: type[Environment]) -> tuple[str, list[str]]:

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from steelyard.config.errors import BadInput
 from steelyard.environments.bubblewrap import unavailable
+from steelyard.environments.docker import finding
 
 
 class NoSafeEnvironment(BadInput):
     """Model-written code would run, and nothing on this machine can hold it."""
 
-    def __init__(self, reason: str) -> None:
+    def __init__(self, reason: str, engine_reason: str) -> None:
         why, _, remedy = reason.partition("; ")
+        no_engine, _, engine_remedy = engine_reason.partition("; ")
         super().__init__(
-            f"environment auto: model-written code will run, and no sandbox can hold it: {why}",
+            "environment auto: model-written code will run, and nothing here can hold it: "
+            f"{why}; {no_engine}",
             remedy="one of:\n"
             f"    1. {remedy or 'make bubblewrap work on this machine'}\n"
-            "    2. run on a Linux machine or virtual machine where bubblewrap works (a container "
-            "engine as environment comes in a later release)\n"
+            f"    2. a container engine: {engine_remedy or 'install podman or Docker'}\n"
             "    3. name `environment: host_process` yourself: the code then runs as you, held by "
             "nothing, and results say trust `host`",
         )
@@ -29,10 +31,14 @@ def resolve_auto(runs_model_code: bool) -> str:
         runs_model_code: True where benchmark or harness runs what a model wrote.
 
     Raises:
-        NoSafeEnvironment: it does, and no sandbox can be started here.
+        NoSafeEnvironment: it does, and neither a sandbox nor a container can be started here.
     """
     if not runs_model_code:
         return "host_process"
-    if reason := unavailable():
-        raise NoSafeEnvironment(reason)
-    return "sandbox"
+    no_sandbox = unavailable()
+    if no_sandbox is None:
+        return "sandbox"
+    no_engine = finding.unavailable()
+    if no_engine is None:
+        return "docker"
+    raise NoSafeEnvironment(no_sandbox, no_engine)

@@ -21,7 +21,7 @@ from steelyard.environments.docker.engine import Engine, EngineFacts, EngineRefu
 from steelyard.environments.docker.finding import find_engine
 from steelyard.environments.docker.images import Image, ImageFault, Images
 from steelyard.environments.docker.limits import Limits, host_config, limits_of
-from steelyard.environments.docker.params import DockerParams
+from steelyard.environments.docker.params import DEFAULT_IMAGE, DockerParams
 from steelyard.environments.docker.places import Places
 from steelyard.environments.docker.programs import Program
 from steelyard.environments.docker.reach import Reach, reach_in
@@ -83,10 +83,7 @@ class Opener:
             return await self.images.named(name)
         if self._params.image_tar is not None:
             return await self.images.imported(self._params.image_tar)
-        raise ImageFault(
-            "no image is named: neither the task nor `environment.image` names one; set it, as "
-            "`image: python:3.12-slim`"
-        )
+        return await self.images.named(DEFAULT_IMAGE)
 
     async def _started(self, request: OpenRequest, image: Image, limits: Limits) -> Container:
         """Create and start a container; where that is cancelled or fails, nothing is left."""

@@ -11,6 +11,9 @@ DEFAULT_CPU: Final = 1.0
 DEFAULT_MEMORY_MB: Final = 2048
 DEFAULT_PROCESSES: Final = 512
 
+DEFAULT_IMAGE: Final = "python:3.12-slim"
+"""For what asks for none, as `auto` does where it falls to a container engine."""
+
 PullPolicy = Literal["never", "missing", "always"]
 
 
@@ -22,7 +25,8 @@ class DockerParams(BaseModel):
     """The engine's address, as `unix:///run/podman/podman.sock` or `tcp://HOST:2376`; else
     DOCKER_HOST, else the first socket that answers of Docker and Podman, rootful and rootless."""
     image: str | None = None
-    """For tasks that ask for none: a name, `name@sha256:…`, or an image's id."""
+    """For tasks that ask for none: a name, `name@sha256:…`, or an image's id;
+    `python:3.12-slim` by default."""
     image_tar: Path | None = None
     """A root file system as a tar file, imported once and used for tasks that ask for no image."""
     pull: PullPolicy = "missing"

@@ -367,6 +367,8 @@ async def _prepared(
             "AttachStdout": True,
             "AttachStderr": True,
             "Tty": False,
+            # Not the image's own, which an agent may have removed: then nothing would start.
+            "WorkingDir": "/",
             **({"User": user} if user else {}),
         },
     )  # fmt: skip

@@ -60,6 +60,17 @@ class Docker(Environment):
         """
         return await self._opened().open(request)
 
+    async def describe_engine(self) -> str:
+        """Say which engine is used, and how it runs.
+
+        Raises:
+            EnvironmentFault: there is none, or it does not answer.
+        """
+        engine = self._opened().engine
+        facts = await engine.facts()
+        kind = "rootless" if facts.is_rootless else "rootful"
+        return f"{facts.name} {facts.version}, {kind}, at {engine.host}"
+
     def _opened(self) -> Opener:
         if self._opener is None:
             from steelyard.environments.docker.opening import Opener, connected
