@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+
 import pytest
 
 from tests.environments.people import ordinary_user, run_python, without_namespaces

@@ -42,7 +42,7 @@ IMPORTED: Final = "localhost/steelyard-import"
 _LAST_LINES: Final = 20
 _LINE_CHARS: Final = 400
 _POLL_S: Final = 0.2
-_STEP_IMAGE: Final = re.compile(r"^\s*--+>\s+([0-9a-f]{12,64})\s*$")
+_STEP_IMAGE: Final = re.compile(r"^\s*--+>\s+([0-9a-f]{10,64})\s*$")
 _FROM: Final = re.compile(
     r"^\s*FROM\s+(?:--\S+\s+)*(?P<name>\S+)(?:\s+AS\s+(?P<stage>\S+))?", re.IGNORECASE
 )
@@ -200,8 +200,8 @@ async def _remove_images(engine: Engine, made: list[str]) -> None:
 
 
 async def _import(engine: Engine, tar: Path, name: str) -> None:
-    repository, _, tag = name.rpartition(":")
-    params = {"fromSrc": "-", "repo": repository, "tag": tag, "changes": f"LABEL {LABEL}=import"}
+    # Named afterwards: podman drops the tag of an import, and adds one of its own.
+    params = {"fromSrc": "-", "changes": f"LABEL {LABEL}=import"}
     log.info("importing %s", tar)
     image: str | None = None
     try:
@@ -213,12 +213,13 @@ async def _import(engine: Engine, tar: Path, name: str) -> None:
                 if said.get("error"):
                     raise ImageFault(f"{tar} cannot be imported: {said['error']}")
                 image = str(said.get("id") or said.get("status") or "") or image
-        if image is not None and await inspect(engine, name) is None:
-            # Podman drops the tag of an import.
-            await engine.call(
-                "POST", f"images/{image.removeprefix('sha256:')}/tag", doing="naming an image",
-                params={"repo": repository, "tag": tag},
-            )  # fmt: skip
+        if image is None:
+            raise ImageFault(f"{tar} was imported, and the engine does not say as what")
+        repository, _, tag = name.rpartition(":")
+        await engine.call(
+            "POST", f"images/{image.removeprefix('sha256:')}/tag", doing="naming an image",
+            params={"repo": repository, "tag": tag},
+        )  # fmt: skip
     except EngineRefusal as error:
         raise ImageFault(f"{tar} cannot be imported: {error.message}") from error
 

@@ -54,12 +54,14 @@ async def inspect(engine: Engine, name: str) -> Image | None:
     config = said.get("Config") or {}
     image_id = str(said["Id"])
     image_id = image_id if ":" in image_id else f"sha256:{image_id}"
-    known = [str(one).rpartition("@")[2] for one in said.get("RepoDigests") or ()]
+    digests = [str(one) for one in said.get("RepoDigests") or ()]
+    # Podman makes one up for what never came from a registry.
+    known = [one.rpartition("@")[2] for one in digests if not one.startswith("localhost/")]
     pairs = (str(one).partition("=") for one in config.get("Env") or ())
     return Image(
         name,
         image_id,
-        known[0] if known and not name.startswith("localhost/") else image_id,
+        known[0] if known else image_id,
         str(config.get("WorkingDir") or "") or None,
         str(config.get("User") or "") or None,
         {variable: value for variable, _, value in pairs},

@@ -1,0 +1,159 @@
+"""Images: built once however many ask, the reason where that fails, nothing left of a try."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from pathlib import Path
+
+import pytest
+
+from steelyard.components.environment import ImageBuild, OpenRequest
+from steelyard.environments.docker.builds import BUILT
+from steelyard.environments.docker.images import ImageFault
+from steelyard.environments.docker.params import DockerParams
+from steelyard.environments.docker.provider import Docker
+from tests.containers import images
+from tests.containers.fixtures import Engine
+
+pytestmark = pytest.mark.integration
+
+
+def _build(folder: Path, text: str, **fields: object) -> ImageBuild:
+    folder.mkdir(exist_ok=True)
+    (folder / "Dockerfile").write_text(text)
+    digest = hashlib.sha256(f"{folder}{text}".encode()).hexdigest()
+    return ImageBuild(folder, digest, **fields)  # type: ignore[arg-type]
+
+
+async def _opened(environment: Docker, request: OpenRequest, *argv: str) -> str:
+    try:
+        session = await environment.open(request)
+        try:
+            return (await session.exec(argv, timeout_s=60)).stdout_text if argv else ""
+        finally:
+            await session.close()
+    finally:
+        await environment.close()
+
+
+def _open(request: OpenRequest, *argv: str, **params: object) -> str:
+    return asyncio.run(_opened(Docker(DockerParams(**params)), request, *argv))  # type: ignore[arg-type]
+
+
+def _image_ids(engine: Engine) -> set[str]:
+    return set(engine.podman("images", "-a", "-q", "--no-trunc").split())
+
+
+def test_an_image_is_built_once_for_all_who_ask(
+    docker_host: str, container_engine: Engine, busybox_image: str, tmp_path: Path
+) -> None:
+    steps = f"FROM {busybox_image}\nRUN cat /proc/sys/kernel/random/uuid > /built\nCOPY in /in\n"
+    (tmp_path / "context").mkdir()
+    (tmp_path / "context" / "in").write_text("copied")
+    build = _build(tmp_path / "context", steps)
+
+    async def asked() -> set[str]:
+        # Two providers stand for two processes: only the lock on a file is between them.
+        environments = [Docker(DockerParams()) for _ in range(2)]
+        request = OpenRequest("builds", build=build)
+        async with asyncio.TaskGroup() as group:
+            tasks = [
+                group.create_task(_opened(one, request, "cat", "/built", "/in"))
+                for one in environments
+            ]
+        return {task.result() for task in tasks}
+
+    said = asyncio.run(asked())
+    assert len(said) == 1, said
+    assert said.pop().endswith("copied")
+    name = f"{BUILT}:{build.digest[:40]}"
+    assert container_engine.podman("images", "-q", name).count("\n") == 1
+    container_engine.podman("rmi", name)
+
+
+def test_a_failed_build_shows_its_last_lines_and_leaves_no_image(
+    docker_host: str, container_engine: Engine, busybox_image: str, tmp_path: Path
+) -> None:
+    steps = f"FROM {busybox_image}\nRUN echo one > /a\nRUN echo the reason is this; exit 3\n"
+    before = _image_ids(container_engine)
+    with pytest.raises(ImageFault, match="the reason is this") as caught:
+        _open(OpenRequest("fails", build=_build(tmp_path / "c", steps)))
+    assert "Dockerfile failed" in str(caught.value)
+    assert _image_ids(container_engine) == before
+
+
+def test_a_cancelled_build_leaves_nothing(
+    docker_host: str, container_engine: Engine, busybox_image: str, tmp_path: Path
+) -> None:
+    steps = f"FROM {busybox_image}\nRUN echo cancelled > /a\nRUN sleep 20\n"
+    before = _image_ids(container_engine)
+    request = OpenRequest("cancelled", build=_build(tmp_path / "c", steps))
+
+    async def cancelled() -> None:
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(4):
+                await _opened(Docker(DockerParams()), request)
+
+    asyncio.run(cancelled())
+    assert _image_ids(container_engine) == before
+    working = container_engine.podman(
+        "ps", "-a", "--external", "--format", "{{.Names}} {{.Command}}"
+    )
+    assert "sleep 20" not in working
+    assert "buildah" not in working.lower()
+    assert "working-container" not in working
+
+
+def test_a_build_that_takes_too_long_says_so(
+    docker_host: str, busybox_image: str, tmp_path: Path
+) -> None:
+    build = _build(tmp_path / "c", f"FROM {busybox_image}\nRUN sleep 20\n", timeout_s=2)
+    with pytest.raises(ImageFault, match="took more than 2 s"):
+        _open(OpenRequest("slow", build=build))
+
+
+def test_a_base_that_would_be_pulled_is_refused_before_the_build(
+    docker_host: str, tmp_path: Path
+) -> None:
+    build = _build(tmp_path / "c", "FROM --platform=linux/amd64 no.such/base:1 AS a\nFROM a\n")
+    with pytest.raises(ImageFault, match=r"stands on 'no\.such/base:1'.*pull` is `never`"):
+        _open(OpenRequest("base", build=build), pull="never")
+
+
+def test_a_missing_image_names_the_setting_that_would_pull_it(docker_host: str) -> None:
+    with pytest.raises(ImageFault, match=r"environment\.pull: missing"):
+        _open(OpenRequest("missing", image="localhost/no-such-image:1"), pull="never")
+
+
+def test_a_refused_pull_is_said_before_and_after(
+    docker_host: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    # Port 1 of this machine: nobody listens, so no registry is asked.
+    with pytest.raises(ImageFault, match="cannot be pulled") as caught:
+        _open(OpenRequest("refused", image="127.0.0.1:1/nothing:1"))
+    assert "check the name" in str(caught.value)
+    assert "pulling the image 127.0.0.1:1/nothing:1" in caplog.text
+
+
+def test_a_tar_becomes_an_image_once(docker_host: str, container_engine: Engine) -> None:
+    tar = images.busybox_tar()
+    for _ in range(2):
+        assert _open(OpenRequest("tar"), "echo", "ran", image_tar=tar) == "ran\n"
+    names = container_engine.podman("images", "--format", "{{.Repository}}")
+    assert names.split().count("localhost/steelyard-import") == 1
+
+
+def test_an_image_is_used_by_its_digest_and_the_record_has_it(
+    docker_host: str, container_engine: Engine, busybox_image: str
+) -> None:
+    image_id = container_engine.podman("images", "-q", "--no-trunc", busybox_image).strip()
+
+    async def described() -> str | None:
+        environment = Docker(DockerParams(image=image_id.removeprefix("sha256:")))
+        session = await environment.open(OpenRequest("digest"))
+        await session.close()
+        await environment.close()
+        return session.description.digest
+
+    assert asyncio.run(described()) == image_id
