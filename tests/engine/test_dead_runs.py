@@ -20,13 +20,16 @@ import pytest
 from click.testing import CliRunner
 
 from steelyard.cli.show import show
+from steelyard.components.session_folders import new_folder, temporary_base
 from steelyard.engine.dead_runs import dead_remains
 from steelyard.engine.events import Unobserved
 from steelyard.engine.launch import launch, prepare
 from steelyard.results.lock import is_alive
+from steelyard.results.session_tokens import FILES_SUFFIX
 from steelyard.results.summary import rebuild
 from tests.engine.keeping import closed, command, listed
 from tests.engine.launching import COMPONENTS, request, resolved, run_all
+from tests.results.test_remains import STEM, a_dead_run
 
 pytestmark = pytest.mark.integration
 
@@ -233,3 +236,13 @@ def test_a_run_that_ended_leaves_nothing_to_look_for(tmp_path: Path) -> None:
     namespace = result.requests[0].run_dir.parent
     assert dead_remains(namespace, None) == []
     assert dead_remains(tmp_path / "absent", None) == []
+
+
+def test_the_folder_into_which_a_dead_run_collected_is_found_and_ended(tmp_path: Path) -> None:
+    root = a_dead_run(tmp_path)
+    folder = new_folder(STEM + FILES_SUFFIX, base=temporary_base())
+    folder.mkdir(0o700)
+    (folder / "out").touch()
+    (one,) = closed(root)["ended"]
+    assert (one["of"], one["exists"]) == ("files", [f"folder {folder}"])
+    assert not folder.exists()
