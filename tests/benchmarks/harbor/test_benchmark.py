@@ -159,7 +159,7 @@ def test_a_task_that_is_not_run_says_why_in_its_attempt_alone(tmp_path: Path) ->
     benchmark = harbor(tmp_path)
     fine, greedy = benchmark.load_tasks()
     assert benchmark.task_input(fine, attempt=1, seed=1).messages
-    with pytest.raises(AttemptFault, match="task.toml:4:1 environment.gpus: no provider"):
+    with pytest.raises(AttemptFault, match=r"task\.toml:4:1 environment\.gpus: no provider"):
         benchmark.task_input(greedy, attempt=1, seed=1)
     assert benchmark.generation_content(greedy)
 
