@@ -101,7 +101,7 @@ class Allowance:
     is_whole: bool = True
     """False once a call's cost was not known, and could not be told by its size either."""
     uncounted: int = 0
-    """Calls whose usage never came, or cannot be right."""
+    """Calls that were answered, and whose usage never came or cannot be right."""
     _longest: int = HELD_TOKENS
     """Output tokens of the longest answer, or what is held until a longer one came."""
     _waiting: deque[asyncio.Future[None]] = field(default_factory=deque, compare=False)
@@ -171,7 +171,6 @@ class Allowance:
             assumed: what it may have consumed, for where nothing is known.
         """
         if usage.cost_usd is None and not usage.input_tokens + usage.output_tokens:
-            self.uncounted += 1
             usage = assumed
         self.is_whole &= usage.cost_usd is not None
         self.spent_usd += usage.cost_usd or 0.0

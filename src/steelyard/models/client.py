@@ -245,6 +245,8 @@ class AttemptClient:
                 self._settle(None, sent_bytes)
             raise self._endpoint.calls.fault_of(reading, made.retries)
         self._calls_succeeded += 1
+        if reading.counts is None and self._allowance is not None:
+            self._allowance.uncounted += 1
         usage = self._settle(reading.counts, sent_bytes, len(reading.text))
         return ModelResponse(
             text=reading.text,

@@ -187,6 +187,7 @@ class ModelCall:
         ticket, fault = self._ticket, passed.fault
         usage = self._endpoint.usage_of(passed.counts) if passed.is_paid else None
         ticket.calls_succeeded += fault is None
+        ticket.allowance.uncounted += fault is None and passed.counts is None
         code = None if fault is None else fault[0]
         words = "" if fault is None else fault[1]
         ticket.last_fault = None if code is None else AttemptFault(code, words)
