@@ -10,6 +10,7 @@ import base64
 import binascii
 import os
 import posixpath
+import re
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -204,7 +205,9 @@ class Places:
         place = await self._file_or_folder(path)
         if not posixpath.normpath(place.path).strip("/"):
             raise ValueError(f"{path}: the whole file system is not copied")
-        async with self._archive("GET", place.path) as response:
+        # Of `FOLDER/.` engines give the content without the one root that `unpack` takes away.
+        whole = re.sub(r"(/\.?)+$", "", place.path)
+        async with self._archive("GET", whole) as response:
             await _in_reader(response, lambda archive: archives.unpack(archive, target))
 
     async def collect(self, wanted: ArtifactSpec, target: Path) -> Collected:
