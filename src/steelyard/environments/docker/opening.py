@@ -34,6 +34,7 @@ from steelyard.environments.local_session import in_thread
 DEFAULT_WORKDIR: Final = "/workspace"
 SLEEP: Final = "trap 'exit 0' TERM; while :; do sleep 2147483647 & wait $!; done"
 """The first process: it reaps what loses its parent, and ends when told."""
+_ROOT: Final = frozenset({None, "0", "root", "0:0", "root:root"})
 _AT_ONCE: Final = 8
 """Containers that are being started: an engine takes no longer for eight in turns than at once."""
 
@@ -105,7 +106,8 @@ class Opener:
             except BaseException:
                 await finished(remove_container(self.engine, name))
                 raise
-        return Container(made, name, workdir, None)
+        user = self._params.user or image.user
+        return Container(made, name, workdir, None if user in _ROOT else user)
 
     async def _created(self, name: str, body: dict[str, Any]) -> str:
         body["HostConfig"]["Init"] = self._has_init
@@ -144,7 +146,9 @@ class Opener:
             "Entrypoint": ["/bin/sh"],
             "Cmd": ["-c", SLEEP],
             "WorkingDir": workdir,
-            "User": self._params.user or image.user or "",
+            # Podman gives a container's own user, where that is not root, what `CapAdd` names; a
+            # program that is started as that user has nothing.
+            "User": "0",
             "Env": [f"{TOKEN_VARIABLE}={request.token}"],
             "Labels": {TOKEN_LABEL: request.token},
             "Hostname": "steelyard",
@@ -183,8 +187,8 @@ class Opener:
 
     async def _owner(self, image: Image, container: Container) -> Owner:
         """Find whom the programs are, by number; the working folder becomes theirs."""
-        user = self._params.user or image.user or "0"
-        if user in ("0", "root", "0:0", "root:root"):
+        user = self._params.user or image.user or "root"
+        if user in _ROOT:
             return Owner(0, 0)
         known = self._owners.get((image.id, user))
         script = 'id -u "$1" && id -g "$1"; chown "$2" "$3"'

@@ -47,8 +47,7 @@ class Container:
     name: str
     workdir: str
     user: str | None
-    """Whom programs run as, where not the container's own."""
-    home: str | None = None
+    """Whom programs run as; None: root, as which the container itself runs."""
 
 
 class DockerSession(Session):
