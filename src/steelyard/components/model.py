@@ -20,13 +20,62 @@ class ToolCall:
 
 
 @dataclass(frozen=True, slots=True)
+class Tool:
+    """A function that the model may ask for."""
+
+    name: str
+    description: str
+    parameters: Mapping[str, Any]
+    """Its arguments, as a JSON Schema of type `object`."""
+
+
+@dataclass(frozen=True, slots=True)
+class AssistantTurn:
+    """What the model said before, the tools it asked for included."""
+
+    content: str
+    tool_calls: tuple[ToolCall, ...] = ()
+    echo: Sequence[Mapping[str, Any]] = ()
+    """`ModelResponse.echo` of the answer: given, it is sent back in place of the rest, since
+    some protocols demand reasoning back as it was."""
+
+    @property
+    def role(self) -> str:
+        """`assistant`."""
+        return "assistant"
+
+
+@dataclass(frozen=True, slots=True)
+class ToolTurn:
+    """What the tools of the turn before gave back, one for each call."""
+
+    results: tuple[tuple[str, str], ...]
+    """(id of the call, what came of it)."""
+
+    @property
+    def role(self) -> str:
+        """`tool`."""
+        return "tool"
+
+    @property
+    def content(self) -> str:
+        """All of it as one text."""
+        return "\n".join(text for _, text in self.results)
+
+
+Turn = Message | AssistantTurn | ToolTurn
+
+
+@dataclass(frozen=True, slots=True)
 class ModelRequest:
     """One call, independent of protocol."""
 
-    messages: Sequence[Message]
+    messages: Sequence[Turn]
     """A leading `system` message goes where the protocol keeps it."""
     params: Mapping[str, Any] = field(default_factory=dict)
     """Laid over the model's own `params`."""
+    tools: Sequence[Tool] = ()
+    """Offered in the protocol's own form; none is sent where there are none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +95,8 @@ class ModelResponse:
     """The successful try alone."""
     retries: int
     reasoning: str | None = None
+    echo: Sequence[Mapping[str, Any]] = ()
+    """The answer in the protocol's own form, where it must come back as it was."""
 
 
 class ModelClient(Protocol):

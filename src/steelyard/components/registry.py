@@ -113,6 +113,10 @@ BUILTINS: Final[Mapping[Kind, Mapping[str, Entry]]] = MappingProxyType(
                 "steelyard.harnesses.cli_agent.agents:MiniSweAgent",
                 "mini-SWE-agent, installed once and mounted; speaks openai-chat",
             ),
+            "terminal_agent": Entry(
+                "steelyard.harnesses.terminal_agent:TerminalAgent",
+                "a model with a shell, nothing to install; speaks every protocol",
+            ),
             "oracle": Entry("steelyard.harnesses.oracle:Oracle", "plays each task's reference"),
             "nop": Entry("steelyard.harnesses.nop:Nop", "does nothing; the floor"),
         },

@@ -222,6 +222,7 @@ class AttemptClient:
                 that the contract's table gives its cause.
         """
         sent_bytes = sum(len(message.content) for message in request.messages)
+        sent_bytes += sum(len(str(tool.parameters)) for tool in request.tools)
         allowance = self._allowance
         if allowance is None or not allowance.is_bounded:
             return await self._generate(request, sent_bytes)
@@ -258,6 +259,7 @@ class AttemptClient:
             latency_s=made.latency_s,
             retries=made.retries,
             reasoning=reading.reasoning,
+            echo=reading.echo,
         )
 
     def _settle(

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
-from steelyard.components.model import ModelRequest, ToolCall
+from steelyard.components.model import AssistantTurn, ModelRequest, ToolCall, ToolTurn, Turn
 from steelyard.models.protocols.encoding import (
     checked_counts,
     clean,
@@ -34,11 +34,48 @@ def build(
     body: dict[str, Any] = {
         "model": model_id,
         "max_tokens": DEFAULT_MAX_TOKENS,
-        "messages": [{"role": message.role, "content": message.content} for message in rest],
+        "messages": [_form(turn) for turn in rest],
     }
     if system is not None:
         body["system"] = system
+    if request.tools:
+        body["tools"] = [
+            {
+                "name": tool.name,
+                "description": tool.description,
+                "input_schema": dict(tool.parameters),
+            }
+            for tool in request.tools
+        ]
     return PATH, {**body, **params, **request.params}
+
+
+def _form(turn: Turn) -> dict[str, Any]:
+    if isinstance(turn, ToolTurn):
+        results = [
+            {"type": "tool_result", "tool_use_id": call_id, "content": text}
+            for call_id, text in turn.results
+        ]
+        return {"role": "user", "content": results}
+    if not isinstance(turn, AssistantTurn) or not (turn.echo or turn.tool_calls):
+        return {"role": turn.role, "content": turn.content}
+    if turn.echo:
+        return {"role": "assistant", "content": list(turn.echo)}
+    said = [{"type": "text", "text": turn.content}] if turn.content else []
+    uses = [
+        {"type": "tool_use", "id": call.id, "name": call.name, "input": _input(call)}
+        for call in turn.tool_calls
+    ]
+    return {"role": "assistant", "content": [*said, *uses]}
+
+
+def _input(call: ToolCall) -> Any:
+    """Give the arguments as an object, which the protocol demands; `{}` where they are none."""
+    try:
+        data = json.loads(call.arguments)
+    except (ValueError, RecursionError):
+        return {}
+    return data if isinstance(data, dict) else {}
 
 
 def read(body: bytes) -> Reading:
@@ -79,6 +116,7 @@ def read(body: bytes) -> Reading:
         counts=read_usage(data.get("usage")),
         model=text_or_none(data.get("model")),
         reasoning="\n".join(thought for thought in thoughts if thought) or None,
+        echo=tuple(content) if calls else (),
     )
 
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 import orjson
 
 from steelyard.components.issues import AttemptFault, IssueCode
-from steelyard.components.values import Message
+from steelyard.components.model import Turn
 from steelyard.models.protocols.form import EndpointError, TokenCounts
 
 EXCERPT_CHARACTERS: Final = 300
@@ -86,7 +86,7 @@ def text_or_none(value: Any) -> str | None:
     return clean(value) if isinstance(value, str) and value else None
 
 
-def split_system(messages: Iterable[Message]) -> tuple[str | None, list[Message]]:
+def split_system(messages: Iterable[Turn]) -> tuple[str | None, list[Turn]]:
     """Part the leading `system` messages, joined by a blank line, from the conversation."""
     rest = list(messages)
     leading: list[str] = []

@@ -35,6 +35,8 @@ class Reading:
     """None where the endpoint sent none, or counts that cannot be right."""
     model: str | None
     reasoning: str | None
+    echo: tuple[Mapping[str, Any], ...] = ()
+    """The answer's own parts, where the protocol wants them back as they were."""
 
 
 class EndpointError(Exception):

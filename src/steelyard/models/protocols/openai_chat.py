@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from steelyard.components.model import ModelRequest, ToolCall
+from steelyard.components.model import AssistantTurn, ModelRequest, ToolCall, ToolTurn, Turn
 from steelyard.models.protocols.encoding import (
     checked_counts,
     clean,
@@ -25,8 +25,40 @@ def build(
     model_id: str, request: ModelRequest, params: Mapping[str, Any]
 ) -> tuple[str, dict[str, Any]]:
     """Make path and body; texts stay plain strings, every parameter goes in as it is."""
-    messages = [{"role": message.role, "content": message.content} for message in request.messages]
-    return PATH, {"model": model_id, "messages": messages, **params, **request.params}
+    messages = [form for turn in request.messages for form in _forms(turn)]
+    body: dict[str, Any] = {"model": model_id, "messages": messages}
+    if request.tools:
+        body["tools"] = [
+            {
+                "type": "function",
+                "function": {
+                    "name": tool.name,
+                    "description": tool.description,
+                    "parameters": dict(tool.parameters),
+                },
+            }
+            for tool in request.tools
+        ]
+    return PATH, {**body, **params, **request.params}
+
+
+def _forms(turn: Turn) -> list[dict[str, Any]]:
+    if isinstance(turn, ToolTurn):
+        return [
+            {"role": "tool", "tool_call_id": call_id, "content": text}
+            for call_id, text in turn.results
+        ]
+    if isinstance(turn, AssistantTurn) and turn.tool_calls:
+        calls = [
+            {
+                "id": call.id,
+                "type": "function",
+                "function": {"name": call.name, "arguments": call.arguments},
+            }
+            for call in turn.tool_calls
+        ]
+        return [{"role": "assistant", "content": turn.content or None, "tool_calls": calls}]
+    return [{"role": turn.role, "content": turn.content}]
 
 
 def read(body: bytes) -> Reading:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from steelyard.components.model import ModelRequest, ToolCall
+from steelyard.components.model import AssistantTurn, ModelRequest, ToolCall, ToolTurn, Turn
 from steelyard.models.protocols.encoding import (
     checked_counts,
     decode,
@@ -37,11 +37,46 @@ def build(
     system, rest = split_system(request.messages)
     body: dict[str, Any] = {
         "model": model_id,
-        "input": [{"role": message.role, "content": message.content} for message in rest],
+        "input": [form for turn in rest for form in _forms(turn)],
     }
     if system is not None:
         body["instructions"] = system
+    if request.tools:
+        body["tools"] = [
+            {
+                "type": "function",
+                "name": tool.name,
+                "description": tool.description,
+                "parameters": dict(tool.parameters),
+            }
+            for tool in request.tools
+        ]
     return PATH, {**body, **params, **request.params}
+
+
+def _forms(turn: Turn) -> list[Mapping[str, Any]]:
+    if isinstance(turn, ToolTurn):
+        return [
+            {"type": "function_call_output", "call_id": call_id, "output": text}
+            for call_id, text in turn.results
+        ]
+    if not isinstance(turn, AssistantTurn):
+        return [{"role": turn.role, "content": turn.content}]
+    if turn.echo:
+        return list(turn.echo)
+    said = [{"role": "assistant", "content": turn.content}] if turn.content else []
+    return [
+        *said,
+        *(
+            {
+                "type": "function_call",
+                "call_id": call.id,
+                "name": call.name,
+                "arguments": call.arguments,
+            }
+            for call in turn.tool_calls
+        ),
+    ]
 
 
 def read(body: bytes) -> Reading:
@@ -96,6 +131,7 @@ def read_object(data: Mapping[str, Any], body: bytes = b"") -> Reading:
         counts=read_usage(data.get("usage")),
         model=text_or_none(data.get("model")),
         reasoning="\n".join(reasoning) or None,
+        echo=tuple(output) if calls else (),
     )
 
 
