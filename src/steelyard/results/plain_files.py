@@ -76,5 +76,7 @@ def sha256_of(path: Path, max_bytes: int, *, follow: bool = True) -> str:
 
 
 def _require_plain(mode: int, path: Path) -> None:
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     if not stat.S_ISREG(mode):
         raise OSError(errno.EINVAL, "it is no regular file", str(path))
