@@ -80,7 +80,7 @@ def test_an_agent_edits_a_file_and_runs_a_command_and_is_scored_for_it(
         endpoint=model(endpoint.url, PROTOCOLS[agent], api_key=KEY),
         bounds={"prices": PRICES},
     )
-    assert (result.outcome, result.issues) == (Outcome.SCORED, ()), result.issues
+    assert (result.outcome, result.issues) == (Outcome.SCORED, ()), str(result.issues)
     assert result.metrics["score"] == 1.0
     assert result.answer == ANSWERS[agent]
     assert result.trust is not Trust.HOST

@@ -7,6 +7,7 @@ figures as it tells them stand in the last step, never in place of what was coun
 from __future__ import annotations
 
 import asyncio
+import posixpath
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -200,14 +201,16 @@ class CliAgent(Harness):
 
     async def _make_home(self, session: Session, place: Place) -> None:
         """Make a home that is the session's own user's, with the agent's settings in it."""
-        made = await session.exec(["mkdir", "-p", place.home], timeout_s=_ASIDE_S)
+        files = dict(self.agent.files(place)) if self.agent.files is not None else {}
+        files["prompt.txt"] = place.prompt
+        # By a program of the session, so that its user may write there as well.
+        folders = sorted({posixpath.dirname(f"{place.home}/{name}") for name in files})
+        made = await session.exec(["mkdir", "-p", *folders], timeout_s=_ASIDE_S)
         if made.exit_code != 0:
             raise AttemptFault(
                 IssueCode.CONFIGURATION,
                 f"the agent's home {place.home} cannot be made: {made.stderr_text.strip()[:300]}",
             )
-        files = dict(self.agent.files(place)) if self.agent.files is not None else {}
-        files["prompt.txt"] = place.prompt
         for name, content in files.items():
             await session.write_file(f"{place.home}/{name}", content.encode("utf-8", "replace"))
 
