@@ -34,9 +34,12 @@ def model_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.mark.parametrize("document", RUN_DOCUMENTS, ids=lambda path: path.name)
 def test_every_marked_block_of_a_document_runs(
-    document: Path, model_url: str, tmp_path: Path
+    document: Path, model_url: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     variables = _variables(model_url, tmp_path)
+    if document.name == "containers.md":
+        variables["DOCKER_HOST"] = request.getfixturevalue("container_engine").host
+        variables["IMAGE"] = request.getfixturevalue("debian_image")
     write(tmp_path, next(b for b in blocks_of(ROOT / "README.md") if b.file_name == PACK))
     for block in blocks_of(document):
         if block.file_name is not None:
