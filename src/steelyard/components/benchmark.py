@@ -66,6 +66,8 @@ class BenchmarkInfo:
     """The name of the metric that stands for the benchmark."""
     runs_model_code: bool
     """True where scoring runs what a model wrote: `environment: auto` then picks a sandbox."""
+    wants_images: bool = False
+    """True where tasks bring images of their own: `environment: auto` then picks an engine."""
     attempts_may_overlap: bool = True
     """True where two attempts of one task share nothing."""
     license: str | None = None
@@ -191,6 +193,8 @@ class TaskInput:
     """What the scorer's own environment is to be; None: what the agent's is."""
     collect_command: tuple[str, ...] | None = None
     """Run in the working folder before anything that scoring needs is taken."""
+    collect_command_s: float = 60.0
+    """What that may take."""
     stages: tuple[Task, ...] = ()
     """Parts of the task, each with an input of its own and the task's id: the agent is sent to
     work on one after another in one environment (`needs` of the whole), and each is scored, in mode

@@ -71,7 +71,8 @@ async def _take_answer(work: Work, session: Session) -> None:
 async def _take_inputs(work: Work, session: Session) -> None:
     folder = await _input_folder(work)
     if work.input.collect_command is not None:
-        await _prepare(work, session, work.input.collect_command)
+        limit_s = work.input.collect_command_s
+        await _prepare(work, session, work.input.collect_command, limit_s)
     with collecting(folder, WritePoint.INPUTS_COLLECTED, work.services.storage.faults):
         for number, path in enumerate(work.input.collect):
             target = folder / str(number)
@@ -166,8 +167,10 @@ async def _collect_into(work: Work, session: Session, wanted: ArtifactSpec, targ
         work.add_issue(IssueCode.OUTPUT_TRUNCATED, f"artifacts {summary}")
 
 
-async def _prepare(work: Work, session: Session, command: tuple[str, ...]) -> None:
-    done = await session.exec(command, timeout_s=COMMAND_S)
+async def _prepare(
+    work: Work, session: Session, command: tuple[str, ...], limit_s: float = COMMAND_S
+) -> None:
+    done = await session.exec(command, timeout_s=limit_s)
     if done.exit_code != 0:
         said = done.stderr_text.strip()[-300:]
         text = f"{command[0]} ended with {done.exit_code} before files were taken"

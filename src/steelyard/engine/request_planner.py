@@ -283,7 +283,8 @@ class RequestPlanner:
 
         try:
             runs_model_code = info.runs_model_code or harness.traits.runs_model_code
-            return _component_spec(resolve_auto(runs_model_code), written.params)
+            chosen = resolve_auto(runs_model_code, wants_images=info.wants_images)
+            return _component_spec(chosen, written.params)
         except BadInput as error:
             self.problems += moved(error.problems, self.where("environment"))
             return None

@@ -24,15 +24,19 @@ class NoSafeEnvironment(BadInput):
         )
 
 
-def resolve_auto(runs_model_code: bool) -> str:
+def resolve_auto(runs_model_code: bool, *, wants_images: bool = False) -> str:
     """Give the id of the environment that `auto` stands for. Blocking; quick after the first call.
 
     Args:
         runs_model_code: True where benchmark or harness runs what a model wrote.
+        wants_images: True where the benchmark's tasks bring images: only an engine has those, and
+            that there is none here is said like anything else that the machine lacks.
 
     Raises:
         NoSafeEnvironment: it does, and neither a sandbox nor a container can be started here.
     """
+    if wants_images:
+        return "docker"
     if not runs_model_code:
         return "host_process"
     no_sandbox = unavailable()

@@ -12,6 +12,7 @@ from steelyard.benchmarks.harbor import Harbor
 from steelyard.components.artifacts import EvaluationMode
 from steelyard.components.environment import ImageBuild, Resources
 from steelyard.components.issues import AttemptFault
+from steelyard.environments.auto import resolve_auto
 from steelyard.testing.benchmark_suite import benchmark_suite
 from steelyard.testing.checks import Check
 from tests.benchmarks.harbor.task_folders import TOML, harbor, write_task
@@ -144,6 +145,26 @@ def test_what_of_a_task_is_in_which_identity(
 def test_where_a_task_lies_is_in_no_identity(tmp_path: Path) -> None:
     one, other = write_task(tmp_path / "x"), write_task(tmp_path / "y")
     assert identity(one) == identity(other)
+
+
+def test_auto_is_an_engine_where_tasks_bring_images_and_a_sandbox_where_they_do_not(
+    tmp_path: Path,
+) -> None:
+    task = write_task(tmp_path)
+    with_images, without = harbor(task, images="task").info(), harbor(task).info()
+    assert resolve_auto(True, wants_images=with_images.wants_images) == "docker"
+    assert resolve_auto(True, wants_images=without.wants_images) == "sandbox"
+
+
+def test_hooks_have_the_time_that_the_task_grants_them(tmp_path: Path) -> None:
+    hooks = "".join(
+        f'[[verifier.collect]]\ncommand = "{name}"\ntimeout_sec = {limit}\n'
+        for name, limit in (("a", 300), ("b", 10))
+    )
+    found = shown(write_task(tmp_path, toml=SEPARATE + hooks))
+    assert found.collect_command_s == 310
+    assert found.collect_command is not None
+    assert found.collect_command[-2:] == ("a", "b")
 
 
 def test_a_category_is_the_one_of_the_metadata(tmp_path: Path) -> None:

@@ -15,7 +15,12 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validat
 
 from steelyard.benchmarks.harbor.begin import begin_step, begin_task
 from steelyard.benchmarks.harbor.folder import SOLVE_SCRIPT, Part
-from steelyard.benchmarks.harbor.inputs import carried_paths, collect_command, excluded_patterns
+from steelyard.benchmarks.harbor.inputs import (
+    carried_paths,
+    collect_command,
+    collect_seconds,
+    excluded_patterns,
+)
 from steelyard.benchmarks.harbor.layout import IN_FOLDER, IN_IMAGE, Layout
 from steelyard.benchmarks.harbor.load import LoadedTask, load_folder
 from steelyard.benchmarks.harbor.needs import (
@@ -141,6 +146,7 @@ class TaskFolders(Benchmark):
             ),
             primary="passed",
             runs_model_code=True,
+            wants_images=self._with_images,
         )
 
     def load_tasks(self) -> Sequence[Task]:
@@ -206,6 +212,7 @@ class TaskFolders(Benchmark):
             evaluation=EvaluationMode.FRESH,
             collect=carried_paths(folder, part, self._layout, self._workdir(loaded)),
             collect_command=collect_command(folder, part),
+            collect_command_s=collect_seconds(folder, part),
             scorer_needs=place.needs,
             limits=replace(
                 whole.limits, evaluation_seconds=verifier.timeout_sec + build_s + _OPENING_S
@@ -310,7 +317,8 @@ class TaskFolders(Benchmark):
             if check is not None:
                 await wait_until_healthy(session, check)
         elif (command := collect_command(folder, part)) is not None:
-            await session.exec(command, cwd=session.workdir)
+            limit_s = collect_seconds(folder, part)
+            await session.exec(command, cwd=session.workdir, timeout_s=limit_s)
         found = await verdict(
             session,
             self._layout,

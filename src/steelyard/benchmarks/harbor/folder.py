@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -68,6 +68,8 @@ class TaskFolder:
     root: Path
     document: TaskDocument
     parts: tuple[Part, ...]
+    digests: Mapping[Path, str]
+    """Of the content of each folder, computed when it was read."""
     refusals: tuple[Problem, ...] = ()
     """Why this version cannot run it, though it is in order."""
 
@@ -86,16 +88,16 @@ class TaskFolder:
         """The folder that the agent's image is built from."""
         return self.root / "environment"
 
-    @cached_property
+    @property
     def environment_digest(self) -> str:
         """Of all that the image's build sees."""
-        return folder_digest(self.environment) if self.environment.is_dir() else ""
+        return self.digests.get(self.environment, "")
 
     @cached_property
     def tests_digest(self) -> str:
         """Of every tests folder, each step's among them."""
         return _digest(
-            [[part.name, [folder_digest(folder) for folder in part.tests]] for part in self.parts]
+            [[part.name, [self.digests[folder] for folder in part.tests]] for part in self.parts]
         )
 
     @cached_property
@@ -103,7 +105,7 @@ class TaskFolder:
         """Of what the agent is shown and given: instructions and the files of steps."""
         return _digest(
             [
-                [part.name, part.instruction, folder_digest(part.files) if part.files else ""]
+                [part.name, part.instruction, self.digests[part.files] if part.files else ""]
                 for part in self.parts
             ]
         )
@@ -152,7 +154,7 @@ def read_task(root: Path, *, shown: str) -> tuple[TaskFolder | None, list[Proble
     parts = reader.parts()
     if problems:
         return None, problems
-    return TaskFolder(root.name, root, document, parts, tuple(refused)), []
+    return TaskFolder(root.name, root, document, parts, reader.digests, tuple(refused)), []
 
 
 class _Reader:
@@ -171,6 +173,7 @@ class _Reader:
         self._document = document
         self._problems = problems
         self._refused = refused
+        self.digests: dict[Path, str] = {}
 
     def parts(self) -> tuple[Part, ...]:
         table = self._document.table
@@ -224,7 +227,7 @@ class _Reader:
             self._wrong(self._relative(path), "the folder is a link", "put the files there")
             return None
         try:
-            folder_digest(path)
+            self.digests[path] = folder_digest(path)
         except PathProblem as error:
             self._wrong(self._relative(path), str(error), "keep to files of the task")
             return None

@@ -73,3 +73,8 @@ def collect_command(task: TaskFolder, part: Part) -> tuple[str, ...] | None:
     if not hooks:
         return None
     return ("/bin/sh", "-c", _RUN_EACH, "sh", *(hook.command for hook in hooks))
+
+
+def collect_seconds(task: TaskFolder, part: Part) -> float:
+    """Give what all of `[[verifier.collect]]` may take together, in seconds."""
+    return sum(hook.timeout_sec for hook in verifier_of(task, part).collect)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -11,7 +11,6 @@ from typing import Final
 from steelyard.benchmarks.harbor.document import TaskDocument
 from steelyard.benchmarks.harbor.folder import Part, TaskFolder
 from steelyard.benchmarks.harbor.schema import EnvironmentTable, NetworkMode, VerifierTable
-from steelyard.benchmarks.pack.digest import folder_digest
 from steelyard.components.benchmark import EnvironmentNeeds
 from steelyard.components.environment import ImageBuild, Network, Resources
 from steelyard.config.errors import Problem
@@ -85,9 +84,7 @@ def agent_needs(
     """Give what the agent's environment is to be."""
     table, access = task.table.environment, agent_access(task)
     image, build = (
-        _image_of(task.environment, table, lambda: task.environment_digest)
-        if with_image
-        else (None, None)
+        _image_of(task.environment, table, task.environment_digest) if with_image else (None, None)
     )
     return _needs(table, access, image, build, variables, with_image)
 
@@ -111,20 +108,20 @@ def verifier_place(
         if named is not None:
             image, brings = named, True
         elif own is not None:
-            build, brings = _build(own, table, folder_digest(own)), True
+            build, brings = _build(own, table, task.digests[own]), True
         else:
             image, build = _image_of(
-                task.environment, task.table.environment, lambda: task.environment_digest
+                task.environment, task.table.environment, task.environment_digest
             )
     return VerifierPlace(_needs(table, access, image, build, variables, with_image), brings)
 
 
 def _image_of(
-    folder: Path, table: EnvironmentTable, digest: Callable[[], str]
+    folder: Path, table: EnvironmentTable, digest: str
 ) -> tuple[str | None, ImageBuild | None]:
     if table.docker_image is not None:
         return table.docker_image, None
-    return None, _build(folder, table, digest())
+    return None, _build(folder, table, digest)
 
 
 def _build(folder: Path, table: EnvironmentTable, digest: str) -> ImageBuild:

@@ -57,6 +57,10 @@ def _checked_size(value: Any) -> Any:
     return max(1, int(float(found[1]) * factor))
 
 
+def _lowered(value: Any) -> Any:
+    return value.lower() if isinstance(value, str) else value
+
+
 def _checked_inner_path(text: str) -> str:
     if not text or "\0" in text or ".." in PurePosixPath(text).parts:
         raise ValueError(f"{text!r} is no path of the environment: it may not hold `..`")
@@ -160,7 +164,7 @@ class EnvironmentTable(_Networked):
 
     build_timeout_sec: Seconds = 600.0
     docker_image: str | None = Field(default=None, min_length=1)
-    os: Literal["linux", "windows"] = "linux"
+    os: Annotated[Literal["linux", "windows"], BeforeValidator(_lowered)] = "linux"
     cpus: Annotated[float, Field(gt=0, le=1024, allow_inf_nan=False)] | None = None
     memory_mb: Size | None = None
     storage_mb: Size | None = None
