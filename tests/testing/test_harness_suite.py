@@ -8,14 +8,19 @@ import random
 import signal
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from steelyard.components.environment import ExecResult
+from steelyard.components.gateway import ModelAccess
 from steelyard.components.registry import BUILTINS, Kind, find
+from steelyard.harnesses.cli_agent import Agent
+from steelyard.harnesses.cli_agent.table import AGENTS
 from steelyard.testing.checks import Check
-from steelyard.testing.fake_environment import FakeEnvironment
+from steelyard.testing.fake_environment import ExecCall, FakeEnvironment
 from steelyard.testing.harness_suite import CLAUSES, harness_suite
 from tests.testing.broken_harnesses import BROKEN, STARTED, Sound
 
@@ -68,6 +73,23 @@ def test_what_is_broken_breaks_its_clause_and_no_other(clause: str) -> None:
     assert failed <= {clause, *broken.also}
 
 
+@pytest.fixture
+def agent_programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Programs of the agents' names on the search path: they say their version, and do nothing."""
+    for agent in AGENTS.values():
+        program = tmp_path / agent.own_program[0]
+        program.write_text(f"#!/bin/sh\necho version {agent.version}\n")
+        program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+
+
+def as_agent_program(agent: Agent, call: ExecCall) -> ExecResult:
+    """Answer as an environment that brings an agent's program."""
+    if tuple(call.argv[len(agent.own_program) :]) == agent.version_words:
+        return ExecResult(0, f"version {agent.version}".encode(), b"")
+    return ExecResult(0, b"", b"")
+
+
 WORLDS: dict[str, dict[str, Any]] = {
     "chat": {},
     "oracle": {},
@@ -75,6 +97,14 @@ WORLDS: dict[str, dict[str, Any]] = {
     "command": {
         "params": {"run": ["echo", "42"]},
         "environment": lambda: FakeEnvironment(lambda _call: ExecResult(0, b"42\n", b"")),
+    },
+    **{
+        name: {
+            "params": {"install": "environment"},
+            "environment": partial(FakeEnvironment, partial(as_agent_program, agent)),
+            "access": ModelAccess("http://127.0.0.1:1", "token", "m", agent.protocols[0]),
+        }
+        for name, agent in AGENTS.items()
     },
 }
 """What each built-in harness is given."""
@@ -91,6 +121,7 @@ def test_every_built_in_harness_is_held_against_the_suite() -> None:
 
 
 @pytest.mark.integration
+@pytest.mark.usefixtures("agent_programs")
 @pytest.mark.parametrize("check", BUILT_IN)
 def test_a_built_in_harness_keeps_every_clause(check: Check) -> None:
     check()

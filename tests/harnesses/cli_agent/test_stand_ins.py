@@ -185,9 +185,9 @@ def test_a_token_that_an_agent_writes_into_its_log_is_in_no_result(
     tokens: list[str] = []
     made = CliAgent._place
 
-    def noted(self: Any, context: Any, session: Any, access: Any) -> Any:
+    def noted(self: Any, context: Any, session: Any, access: Any, home: str) -> Any:
         tokens.append(access.token)
-        return made(self, context, session, access)
+        return made(self, context, session, access, home)
 
     monkeypatch.setattr(CliAgent, "_place", noted)
     result = stand_in("token")
@@ -217,6 +217,24 @@ def test_a_version_that_is_not_installed_stops_the_request_with_the_command(
     command = f"steelyard agent install stand_in --version 9.9.9 --data-dir {tmp_path}"
     assert command in result.issues[0].message
     assert result.request_fault is not None
+
+
+def test_a_program_of_the_host_works_where_its_version_is_the_one_asked_for(
+    stand_in: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "stand-in"
+    program.symlink_to(HERE / "stand_in" / "agent.sh")
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    own = {"install": "environment", "version": "1.0.0"}
+    result = stand_in("work", params=own, environment=ComponentSpec("host_process"))
+    assert (result.outcome, result.issues) == (Outcome.SCORED, ()), result.issues
+    assert result.metrics["score"] == 1.0
+    assert told(result) == ["work"]
+    other = stand_in(
+        "work", params={**own, "version": "1.2.0"}, environment=ComponentSpec("host_process")
+    )
+    assert codes(other) == [IssueCode.CONFIGURATION]
+    assert "stand-in is 1.0.0, and 1.2.0 is asked for" in other.issues[0].message
 
 
 def test_an_environment_that_mounts_nothing_is_named(stand_in: Any) -> None:

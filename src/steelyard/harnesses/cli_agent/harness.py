@@ -37,6 +37,8 @@ from steelyard.harnesses.command.running import run_program
 from steelyard.harnesses.command.words import prompt_of, unusable_word
 
 HOME: Final = "/tmp/steelyard-agent"  # noqa: S108 — a folder of the session
+BESIDE: Final = ".steelyard-agent"
+"""In the working folder, where a session has no other; taken away before anything is measured."""
 MOUNTED_BELOW: Final = "/opt/steelyard"
 _ASIDE_S: Final = 60.0
 _CUT_S: Final = 10.0
@@ -74,6 +76,8 @@ class CliAgent(Harness):
         if not isinstance(params, AgentParams):
             raise TypeError(f"{self.id} takes AgentParams, not {type(params).__name__}")
         self._params = params
+        # Of this instance: what trajectories name is the program's version, with ours behind it.
+        vars(self)["version"] = f"{params.version}+{type(self).version}"
         self._folder: Path | None = None
         self._seen_versions: set[str] = set()
         """Environments whose own program has the version that is asked for."""
@@ -148,7 +152,7 @@ class CliAgent(Harness):
         access = await context.model_access()
         session = await context.session()
         with context.timer.waiting():
-            place = self._place(context, session, access)
+            place = self._place(context, session, access, await _home_of(session))
             await self._make_home(session, place)
             program = await self._program(session, place)
             ready = self._ready(place, program)
@@ -171,6 +175,8 @@ class CliAgent(Harness):
             data, is_whole = await self._log(session, place, _ASIDE_S)
             log = self.agent.read_log(data, ended.stdout)
             context.step(last_step(self.agent, ended, log))
+            if place.home != HOME:
+                await session.exec(["rm", "-rf", place.home], timeout_s=_ASIDE_S)
         issues = issues_of(
             self.agent, ended, log, has_log=bool(data), is_whole=is_whole,
             timeout_s=self._params.timeout_seconds, max_turns=self._params.max_turns,
@@ -186,10 +192,12 @@ class CliAgent(Harness):
         context.step(last_step(self.agent, ended, log))
         context.keep_answer(log.answer)
 
-    def _place(self, context: HarnessContext, session: Session, access: ModelAccess) -> Place:
+    def _place(
+        self, context: HarnessContext, session: Session, access: ModelAccess, home: str
+    ) -> Place:
         return Place(
             agent="" if self._folder is None else f"{MOUNTED_BELOW}/{self.id}",
-            home=HOME,
+            home=home,
             workdir=session.workdir,
             prompt=prompt_of(context.input.messages, with_system=True),
             model=access.model_id,
@@ -267,3 +275,14 @@ class CliAgent(Harness):
             "agent_version": self._params.version,
             "reported": log.reported.as_json(),
         }
+
+
+async def _home_of(session: Session) -> str:
+    """Give the agent's home: outside of the working folder, where the session has such a place."""
+    try:
+        await session.read_file(f"{HOME}/prompt.txt")
+    except FileNotFoundError:
+        return HOME
+    except ValueError:  # it leads out of the session
+        return f"{session.workdir}/{BESIDE}"
+    return HOME  # of an earlier stage
