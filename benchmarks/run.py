@@ -18,6 +18,7 @@ from typing import Any
 from benchmarks import (
     analysis,
     calls,
+    containers,
     fairness,
     gateway,
     overhead,
@@ -34,6 +35,7 @@ MEASURES: dict[str, Measure] = {
     "overhead": overhead.measure,
     "calls": calls.measure,
     "gateway": gateway.measure,
+    "containers": containers.measure,
     "fairness": fairness.measure,
     "scale": scale.measure,
     "resume": resume.measure,

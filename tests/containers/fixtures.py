@@ -109,7 +109,13 @@ class _Local(HTTPConnection):
 @pytest.fixture(scope="session")
 def container_engine() -> Iterator[Engine]:
     """A podman service whose socket speaks Docker's API, with a storage of its own."""
-    run_id = os.environ.get("PYTEST_XDIST_TESTRUNUID", str(os.getpid()))
+    with running_engine(os.environ.get("PYTEST_XDIST_TESTRUNUID", str(os.getpid()))) as engine:
+        yield engine
+
+
+@contextmanager
+def running_engine(run_id: str) -> Iterator[Engine]:
+    """Hold the engine of a run, started where it is not there yet."""
     # Short: the path of a Unix socket may have 107 bytes.
     folder = Path("/tmp", f"sy-engine-{hashlib.sha256(run_id.encode()).hexdigest()[:10]}")
     with _one_at_a_time(folder.with_suffix(".lock")):

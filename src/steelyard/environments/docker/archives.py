@@ -8,7 +8,6 @@ written through one. Zeros become holes. Blocking: called in threads.
 from __future__ import annotations
 
 import errno
-import io
 import os
 import shutil
 import stat
@@ -16,7 +15,7 @@ import tarfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import IO, Final, Protocol
+from typing import Final
 
 from steelyard.components.artifacts import ArtifactSpec, Collected
 from steelyard.environments.files import Owner, stays_inside
@@ -27,14 +26,6 @@ _TAR_BLOCK: Final = 512
 _HOLE_BYTES: Final = 64 * 1024
 _ZEROS: Final = bytes(BLOCK_BYTES)
 _END: Final = bytes(2 * _TAR_BLOCK)
-
-
-class Reader(Protocol):
-    """Gives an archive's bytes in order."""
-
-    def read(self, size: int, /) -> bytes:
-        """Give `size` bytes, fewer only at the end."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +130,7 @@ def _in_blocks(pieces: Iterator[bytes]) -> Iterator[bytes]:
         yield b"".join(waiting)
 
 
-def first_file(archive: Reader) -> bytes:
+def first_file(archive: Bytes) -> bytes:
     """Give the content of the one file of an archive.
 
     Raises:
@@ -147,13 +138,12 @@ def first_file(archive: Reader) -> bytes:
     """
     with _opened(archive) as tar:
         header = tar.next()
-        file = None if header is None or not header.isreg() else tar.extractfile(header)
-        if file is None:
+        if header is None or not header.isreg() or header.sparse is not None:
             raise ValueError("not a regular file")
-        return file.read()
+        return archive.read(header.size)
 
 
-def unpack(archive: Reader, target: Path) -> None:
+def unpack(archive: Bytes, target: Path) -> None:
     """Copy an archive's one file or folder to a new path.
 
     Raises:
@@ -163,7 +153,7 @@ def unpack(archive: Reader, target: Path) -> None:
     links: list[tuple[Path, PurePosixPath, str]] = []
     entries = 0
     with _opened(archive) as tar:
-        for parts, header, file in _members(tar):
+        for parts, header in _members(tar):
             entries += 1
             _check_bounds(parts, entries)
             path = target.joinpath(*parts)
@@ -175,8 +165,8 @@ def unpack(archive: Reader, target: Path) -> None:
                     links.append((path, PurePosixPath(*parts), header.linkname))
             elif header.islnk():
                 _link_again(target, _inner(header.linkname), path)
-            elif file is not None:
-                _write(file, path, header.mode)
+            elif header.isreg():
+                _write(archive, header, path)
     if not entries or not os.path.lexists(target):
         raise ValueError("neither a regular file nor a folder")
     for path, _, linked in links:
@@ -184,7 +174,7 @@ def unpack(archive: Reader, target: Path) -> None:
 
 
 def collect(
-    archive: Reader, place: tuple[str, ...], wanted: ArtifactSpec, target: Path, found: Collected,
+    archive: Bytes, place: tuple[str, ...], wanted: ArtifactSpec, target: Path, found: Collected,
     *, taken: set[tuple[str, ...]], by_pattern: bool,
 ) -> None:  # fmt: skip
     """Copy the wanted files of an archive below `target`, counted in `found`.
@@ -201,7 +191,7 @@ def collect(
     shut: tuple[str, ...] | None = None
     entries = 0
     with _opened(archive) as tar:
-        for rest, header, file in _members(tar):
+        for rest, header in _members(tar):
             entries += 1
             parts = place + rest
             _check_bounds(parts, entries)
@@ -214,7 +204,7 @@ def collect(
                 continue
             if parts in taken or wanted.leaves_out(parts):
                 continue
-            if file is None:
+            if not header.isreg():
                 found.leave_out("link" if header.issym() else "not a regular file")
                 continue
             if found.files >= wanted.max_files:
@@ -225,25 +215,23 @@ def collect(
                 continue
             path = target.joinpath(*parts)
             path.parent.mkdir(parents=True, exist_ok=True)
-            _write(file, path, header.mode)
+            _write(archive, header, path)
             taken.add(parts)
             found.files += 1
             found.bytes += header.size
 
 
-def _opened(archive: Reader) -> tarfile.TarFile:
-    return tarfile.open(fileobj=archive, mode="r|", bufsize=BLOCK_BYTES)  # type: ignore[call-overload, no-any-return]
+def _opened(archive: Bytes) -> tarfile.TarFile:
+    return tarfile.open(fileobj=archive, mode="r:")  # type: ignore[call-overload, no-any-return]
 
 
-def _members(
-    tar: tarfile.TarFile,
-) -> Iterator[tuple[tuple[str, ...], tarfile.TarInfo, IO[bytes] | None]]:
-    """Give each entry's parts below the archive's one root, with its content where it is a file."""
+def _members(tar: tarfile.TarFile) -> Iterator[tuple[tuple[str, ...], tarfile.TarInfo]]:
+    """Give each entry with its parts below the archive's one root."""
     while (header := tar.next()) is not None:
         tar.members.clear()  # type: ignore[attr-defined]  # else every header is kept
         parts = _inner(header.name)
         if parts is not None:
-            yield parts, header, tar.extractfile(header) if header.isreg() else None
+            yield parts, header
 
 
 def _inner(name: str) -> tuple[str, ...] | None:
@@ -261,26 +249,38 @@ def _check_bounds(parts: tuple[str, ...], entries: int) -> None:
         raise ValueError(f"more than {MAX_ENTRIES} files")
 
 
-def _write(file: IO[bytes], path: Path, mode: int) -> None:
-    """Write a new file; blocks of zeros become holes."""
+def _write(archive: Bytes, header: tarfile.TarInfo, path: Path) -> None:
+    """Write an entry's content to a new file; blocks of zeros become holes."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     fd = os.open(path, flags, 0o600)
     try:
-        ends_in_hole, size = False, 0
-        while data := file.read(BLOCK_BYTES):
-            size += len(data)
-            ends_in_hole = len(data) >= _HOLE_BYTES and data == _ZEROS[: len(data)]
+        size, ends_in_hole = 0, False
+        for piece in archive.pieces(header.size):
+            size += len(piece)
+            ends_in_hole = len(piece) >= _HOLE_BYTES and _is_empty(piece)
             if ends_in_hole:
-                os.lseek(fd, len(data), os.SEEK_CUR)
+                os.lseek(fd, len(piece), os.SEEK_CUR)
                 continue
-            view = memoryview(data)
-            while view:
+            view = piece
+            while len(view):
                 view = view[os.write(fd, view) :]
+        if size < header.size:
+            raise tarfile.ReadError("unexpected end of data")
         if ends_in_hole:
             os.ftruncate(fd, size)
-        os.fchmod(fd, mode & 0o777)
+        os.fchmod(fd, header.mode & 0o777)
     finally:
         os.close(fd)
+
+
+def _is_empty(piece: memoryview) -> bool:
+    # Most data say no at once, without the whole comparison.
+    if piece[0] or piece[-1]:
+        return False
+    return all(
+        piece[start : start + BLOCK_BYTES] == _ZEROS[: len(piece[start : start + BLOCK_BYTES])]
+        for start in range(0, len(piece), BLOCK_BYTES)
+    )
 
 
 def _link_again(target: Path, linked: tuple[str, ...] | None, path: Path) -> None:
@@ -300,22 +300,56 @@ def _link_again(target: Path, linked: tuple[str, ...] | None, path: Path) -> Non
         shutil.copyfile(first, path, follow_symlinks=False)
 
 
-class Bytes(io.RawIOBase):
-    """An archive's reader over a function that gives the next piece, b"" at the end."""
+class Bytes:
+    """An archive's bytes in order, for `tarfile`: it seeks forward alone, and back by one byte.
+
+    Pieces come from a function, b"" at the end. A file's content goes from them to the disk as it
+    is: through `tarfile` it would be copied three times more.
+    """
 
     def __init__(self, next_piece: Callable[[], bytes]) -> None:
         self._next = next_piece
-        self._waiting = b""
+        self._waiting = memoryview(b"")
+        self._last = b""
+        self._at = 0
+        self._goes_back = False
 
     def read(self, size: int = -1, /) -> bytes:
         """Give `size` bytes, fewer only at the end."""
-        parts, missing = [], size
-        while missing > 0:
-            if not self._waiting:
-                self._waiting = self._next()
-                if not self._waiting:
-                    break
-            piece, self._waiting = self._waiting[:missing], self._waiting[missing:]
-            parts.append(piece)
-            missing -= len(piece)
-        return parts[0] if len(parts) == 1 else b"".join(parts)
+        parts = []
+        if self._goes_back and size:
+            parts, size, self._goes_back = [self._last], size - 1, False
+            self._at += 1
+        parts += [bytes(piece) for piece in self.pieces(size)]
+        return b"".join(parts)
+
+    def pieces(self, size: int) -> Iterator[memoryview]:
+        """Give `size` bytes in pieces, fewer only at the end."""
+        while size > 0:
+            if not len(self._waiting):
+                self._waiting = memoryview(self._next())
+                if not len(self._waiting):
+                    return
+            piece, self._waiting = self._waiting[:size], self._waiting[size:]
+            size -= len(piece)
+            self._at += len(piece)
+            self._last = bytes(piece[-1:])
+            yield piece
+
+    def tell(self) -> int:
+        """Give the place in the archive."""
+        return self._at
+
+    def seek(self, place: int, whence: int = os.SEEK_SET, /) -> int:
+        """Go forward, or back by one.
+
+        Raises:
+            OSError: further back.
+        """
+        if whence != os.SEEK_SET or place < self._at - 1:
+            raise OSError("an archive that comes in order cannot be read again")
+        if place == self._at - 1:
+            self._goes_back, self._at = True, place
+        for _ in self.pieces(place - self._at if not self._goes_back else 0):
+            pass
+        return place

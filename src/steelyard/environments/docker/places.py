@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import binascii
+import concurrent.futures
 import os
 import posixpath
 import re
@@ -38,6 +39,7 @@ _SPECIAL: Final = (1 << 26) | (1 << 25) | (1 << 24) | (1 << 21) | (1 << 19)
 """Bits of Go's `FileMode`: device, FIFO, socket, character device, irregular."""
 _STAT_HEADER: Final = "X-Docker-Container-Path-Stat"
 _MAX_LINKS: Final = 40
+_BLOCK_BYTES: Final = 2 * archives.BLOCK_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -328,23 +330,26 @@ async def _in_reader(response: aiohttp.ClientResponse, read: Callable[[Bytes], T
     import tarfile
 
     loop = asyncio.get_running_loop()
-    stopped = False
+    ahead: list[concurrent.futures.Future[bytes]] = []
 
     async def block() -> bytes:
         parts, size = [], 0
-        while size < archives.BLOCK_BYTES and (piece := await response.content.readany()):
+        while size < _BLOCK_BYTES and (piece := await response.content.readany()):
             parts.append(piece)
             size += len(piece)
         return b"".join(parts)
 
     def next_piece() -> bytes:
-        if stopped:
-            raise OSError("the copy was given up")
-        return asyncio.run_coroutine_threadsafe(block(), loop).result()
+        # The next block is read while this one is written.
+        data = (ahead.pop() if ahead else asyncio.run_coroutine_threadsafe(block(), loop)).result()
+        if data:
+            ahead.append(asyncio.run_coroutine_threadsafe(block(), loop))
+        return data
 
     try:
         return await in_thread(read, Bytes(next_piece))
     except tarfile.TarError as error:
         raise ValueError(f"the engine's archive cannot be read: {error}") from error
     finally:
-        stopped = True
+        for future in ahead:
+            future.cancel()
