@@ -53,8 +53,8 @@ def run_installer(
         raise NotInstalled(f"{what} could not be installed: {error}", remedy=_AGAIN) from error
     if done.returncode != 0:
         lines = (done.stderr or done.stdout).strip().splitlines()
-        last = "\n".join(line for line in lines if line.strip())[-2000:]
-        shown = "\n".join(last.splitlines()[-_SHOWN_LINES:])
+        told = [line for line in lines if line.strip() and "A complete log of" not in line]
+        shown = "\n".join(told[-_SHOWN_LINES:])[-2000:]
         raise NotInstalled(
             f"{what} could not be installed (exit status {done.returncode}): {shown}",
             remedy=_AGAIN,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -30,9 +31,10 @@ def install_npm(folder: Path, source: Npm, version: str, *, timeout_s: float) ->
     (folder / "package.json").write_text('{"private": true}\n')
     options = (
         "--ignore-scripts", "--no-audit", "--no-fund", "--no-update-notifier", "--no-save",
-        "--omit=dev", "--omit=optional", "--omit=peer", "--install-links=false", "--force",
+        "--omit=dev", "--omit=optional", "--omit=peer", "--install-links=false",
+        # The packages are those of the system that sessions run on, which npm's need not be.
+        *([] if sys.platform == "linux" else ["--force"]),
     )  # fmt: skip
-    # --force: the packages are those of the machine that sessions run on, which npm need not be.
     run_installer(
         ["npm", "install", *options, "--", *asked], folder, what=what, timeout_s=timeout_s
     )
