@@ -18,7 +18,7 @@ from steelyard.config.secrets import SecretStore
 from steelyard.models.allowance import Allowance
 from steelyard.models.client import Endpoint
 from steelyard.models.gateway import Gateway, Ticket
-from steelyard.models.gateway.connection import Bounds
+from steelyard.models.gateway.requests import Bounds
 from steelyard.testing.endpoint import mock_endpoint
 from tests.models.calling import endpoint
 

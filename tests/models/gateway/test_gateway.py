@@ -14,7 +14,7 @@ from steelyard.components.issues import IssueCode
 from steelyard.components.values import Usage
 from steelyard.models.allowance import Allowance
 from steelyard.models.gateway import Gateway
-from steelyard.models.gateway.connection import Bounds
+from steelyard.models.gateway.requests import Bounds
 from steelyard.models.mock.answers import echo
 from tests.models.calling import PROTOCOLS
 from tests.models.gateway.serving import (

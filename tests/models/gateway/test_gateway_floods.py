@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from steelyard.models.gateway import connection
-from steelyard.models.gateway.connection import Bounds, Connection, Head, Reply
+from steelyard.models.gateway.connection import Connection
+from steelyard.models.gateway.requests import Bounds, Head, Reply
 from tests.models.gateway.serving import PATHS, Attempt, ask, body_of, served
 
 HOST = "host: localhost\r\n"

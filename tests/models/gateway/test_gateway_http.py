@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from steelyard.models.gateway.connection import Bounds
+from steelyard.models.gateway.requests import Bounds
 from steelyard.models.mock.answers import echo
 from tests.models.gateway.serving import (
     PATHS,

@@ -8,89 +8,26 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Coroutine
-from dataclasses import dataclass
-from typing import Any, Final, Protocol, cast
+from typing import Final, cast
 
 import h11
 
-Headers = list[tuple[bytes, bytes]]
+from steelyard.models.gateway.requests import (
+    Answerer,
+    Bounds,
+    Head,
+    Headers,
+    Reply,
+    Work,
+    too_large,
+)
+
 MAX_HEAD_BYTES: Final = 64 * 1024
 MAX_AHEAD_BYTES: Final = 64 * 1024
 """What may be sent ahead while an answer is under way; reading pauses above it."""
 MAX_EVENTS_A_TURN: Final = 64
 """Parts of requests that are read before others get their turn on the event loop."""
 SERVER_ERROR: Final = b'{"error":{"message":"the gateway failed","type":"api_error"}}'
-
-
-@dataclass(frozen=True, slots=True)
-class Bounds:
-    """How long and how large a request may be."""
-
-    max_body_bytes: int = 32 * 1024 * 1024
-    head_s: float = 30.0
-    """From the first byte to the last of a request's head."""
-    body_idle_s: float = 60.0
-    """Between two pieces of a request's body."""
-    keep_alive_s: float = 600.0
-    """Between two requests."""
-    linger_s: float = 2.0
-    """How long what is still sent after a refusal is read, so that the refusal arrives."""
-
-
-@dataclass(frozen=True, slots=True)
-class Head:
-    """A request without its body."""
-
-    method: str
-    target: str
-    headers: Headers
-    """Names in lower case."""
-
-    def get(self, name: bytes) -> bytes | None:
-        """Give a header's first value."""
-        return next((value for key, value in self.headers if key == name), None)
-
-
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """A whole answer."""
-
-    status: int
-    body: bytes
-    headers: tuple[tuple[bytes, bytes], ...] = ((b"content-type", b"application/json"),)
-
-
-class Work(Protocol):
-    """A request that was let in."""
-
-    def hold(self, body_bytes: int) -> Reply | None:
-        """Account for a piece of its body; a refusal where it is too much."""
-        ...
-
-    def run(self, body: bytes, out: Connection) -> Coroutine[Any, Any, None]:
-        """Answer it: one `reply`, or `start`, `write`…, then `end` or `abort`."""
-        ...
-
-    def close(self) -> None:
-        """Let go of the body. Called once."""
-        ...
-
-
-class Answerer(Protocol):
-    """Who decides what becomes of requests."""
-
-    def has_room(self) -> bool:
-        """Tell whether one more connection may be open; else it is dropped at once."""
-        ...
-
-    def admit(self, head: Head) -> Reply | Work:
-        """Answer at once, or let the request in."""
-        ...
-
-    def start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Own a task that answers a request."""
-        ...
 
 
 class _Known:
@@ -435,16 +372,6 @@ class Connection(asyncio.Protocol):
             self._transport.abort()
             return
         self._timer = self._loop.call_later(self._tick_s(), self._look)
-
-
-def too_large(max_bytes: int) -> Reply:
-    """Refuse a body above its bound."""
-    return Reply(
-        413,
-        b'{"type":"error","error":{"type":"request_too_large","message":"the body is larger than '
-        + str(max_bytes).encode("ascii")
-        + b' bytes"}}',
-    )
 
 
 def _severed(error: Exception | None) -> str | None:

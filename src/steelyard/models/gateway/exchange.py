@@ -17,8 +17,9 @@ from steelyard.models.answers import read_whole, refused
 from steelyard.models.calls import Failure
 from steelyard.models.client import Endpoint, no_answer
 from steelyard.models.failures import ConnectionFailed, TooLarge
-from steelyard.models.gateway.connection import Connection, Head, Headers
+from steelyard.models.gateway.connection import Connection
 from steelyard.models.gateway.cover import Cover, Secrets
+from steelyard.models.gateway.requests import Head, Headers
 from steelyard.models.gateway.routes import Route
 from steelyard.models.gateway.streams import StreamReader
 from steelyard.models.protocols import PROTOCOLS

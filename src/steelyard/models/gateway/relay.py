@@ -12,11 +12,12 @@ from steelyard.models.allowance import BYTES_A_TOKEN, asked_tokens, assumed_coun
 from steelyard.models.calls import PAID_FAILURES, Failure
 from steelyard.models.client import Endpoint
 from steelyard.models.gateway.bodies import Prepared, Unreadable, prepare, read_body
-from steelyard.models.gateway.connection import Connection, Head, Reply
+from steelyard.models.gateway.connection import Connection
 from steelyard.models.gateway.cover import Secrets
 from steelyard.models.gateway.exchange import Exchange, Passed, StreamFault
 from steelyard.models.gateway.reach import reaching
 from steelyard.models.gateway.recording import CallEnd
+from steelyard.models.gateway.requests import Head, Reply
 from steelyard.models.gateway.routes import Kind, Route, error_reply, wrong_model
 from steelyard.models.gateway.tickets import Ticket
 from steelyard.models.protocols import PROTOCOLS

@@ -13,7 +13,7 @@ from urllib.parse import unquote
 
 import orjson
 
-from steelyard.models.gateway.connection import Head, Reply
+from steelyard.models.gateway.requests import Head, Reply
 
 CREATED: Final = 1_700_000_000
 """When the one model was made, as far as its list says; no client minds."""

@@ -20,10 +20,11 @@ from steelyard.components.steps import Step
 from steelyard.config.errors import Fault
 from steelyard.models.allowance import Allowance
 from steelyard.models.client import Endpoint
-from steelyard.models.gateway.connection import Bounds, Connection, Head, Reply, Work
+from steelyard.models.gateway.connection import Connection
 from steelyard.models.gateway.cover import Secrets
 from steelyard.models.gateway.recording import Recorder
 from steelyard.models.gateway.relay import ModelCall
+from steelyard.models.gateway.requests import Bounds, Head, Reply, Work
 from steelyard.models.gateway.routes import (
     Kind,
     error_reply,
