@@ -88,6 +88,7 @@ def test_a_skipped_test_fails_the_run_under_no_skips(
         "def test_skips() -> None: pytest.importorskip('no_such_module_anywhere')\n"
     )
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", workers]
-    answer = run([*command, *([option] if option else [])], cwd=tmp_path)
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}  # for the plug-ins that it names
+    answer = run([*command, *([option] if option else [])], cwd=tmp_path, env=env)
     assert answer.returncode == status, answer.stdout
     assert ("a failure under --no-skips" in answer.stdout) == bool(option)

@@ -144,7 +144,7 @@ def plant_archive(source: Path, planting: Planting) -> None:
             _plant_tar(source, planting)
         else:
             raise TreeRefused("it is neither a tar nor a zip archive")
-    except (tarfile.TarError, zipfile.BadZipFile, EOFError, NotImplementedError) as error:
+    except (tarfile.TarError, zipfile.BadZipFile, EOFError, RuntimeError) as error:
         raise TreeRefused(f"it is damaged: {error}") from error
     except RuntimeError as error:  # what zipfile says of passwords
         raise TreeRefused(str(error)) from error

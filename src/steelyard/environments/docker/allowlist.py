@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Allowlist:
-    """Names as people write them: `pypi.org`, or `*.example.com` for all below it."""
+    """Names as people write them: `api.example.com`, or `*.example.com` for all below it."""
 
     names: frozenset[str]
     suffixes: tuple[str, ...]
