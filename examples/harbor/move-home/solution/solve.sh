@@ -1,4 +1,4 @@
 #!/bin/sh
 set -eu
-mv /home/weigher /srv/weigher
-sed -i 's|:/home/weigher:|:/srv/weigher:|' /etc/passwd
+mv /people/weigher /srv/weigher
+sed -i 's|:/people/weigher:|:/srv/weigher:|' /etc/passwd

@@ -8,5 +8,5 @@ no() { echo "$1"; ok=0; }
 [ "$(cat /srv/weigher/.config/unit 2>/dev/null)" = grams ] || no "hidden files were left behind"
 [ "$(cat /srv/weigher/last 2>/dev/null)" = 42 ] || no "files were left behind"
 [ "$(stat -c %u /srv/weigher/.config/unit 2>/dev/null)" = 4711 ] || no "the owner changed"
-[ ! -e /home/weigher ] || no "the old home is still there"
+[ ! -e /people/weigher ] || no "the old home is still there"
 echo $ok >"$logs/reward.txt"
