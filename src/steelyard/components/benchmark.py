@@ -66,12 +66,12 @@ class BenchmarkInfo:
     """The name of the metric that stands for the benchmark."""
     runs_model_code: bool
     """True where scoring runs what a model wrote: `environment: auto` then picks a sandbox."""
-    wants_images: bool = False
-    """True where tasks bring images of their own: `environment: auto` then picks an engine."""
     attempts_may_overlap: bool = True
     """True where two attempts of one task share nothing."""
     license: str | None = None
     source: str | None = None
+    wants_images: bool = False
+    """True where tasks bring images of their own: `environment: auto` then picks an engine."""
 
 
 @dataclass(frozen=True, slots=True)
