@@ -158,3 +158,17 @@ def test_steps_share_one_container(tmp_path: Path, debian_image: str, run: Run) 
         },
     )
     assert run(task, ORACLE).metrics == {"passed": True, "reward": 1.0}
+
+
+def test_an_image_with_a_user_of_its_own_is_worked_and_tested_in_as_that_user(
+    tmp_path: Path, debian_image: str, run: Run
+) -> None:
+    task = made(
+        tmp_path,
+        debian_image,
+        dockerfile="RUN chown agent /app\nUSER agent\n",
+        solve="id -un >done; mkdir -p /logs/artifacts && touch /logs/artifacts/x",
+        test=when('[ "$(cat done) $(id -un)" = "agent agent" ]'),
+    )
+    result = run(task, ORACLE)
+    assert result.metrics == {"passed": True, "reward": 1.0}, result.issues

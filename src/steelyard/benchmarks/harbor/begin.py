@@ -5,20 +5,15 @@ from __future__ import annotations
 from typing import Final
 
 from steelyard.benchmarks.harbor.folder import SETUP_SCRIPT, Part
+from steelyard.benchmarks.harbor.folders import make_folders, take_away
 from steelyard.benchmarks.harbor.layout import Layout
 from steelyard.benchmarks.harbor.load import LoadedTask
 from steelyard.benchmarks.harbor.ready import wait_until_healthy
 from steelyard.components.environment import Session
 from steelyard.components.issues import AttemptFault, IssueCode
 
-_READY_S: Final = 120.0
 _SETUP_S: Final = 600.0
 _SHOWN_CHARS: Final = 500
-_FOLDERS: Final = """for folder in "$@"; do
-    mkdir -p -- "$folder" && chmod 777 -- "$folder"
-done
-"""
-_CLEAR: Final = 'rm -rf -- "$@"'
 
 
 async def begin_task(session: Session, layout: Layout, loaded: LoadedTask) -> None:
@@ -42,11 +37,7 @@ async def begin_step(session: Session, layout: Layout, part: Part) -> None:
     Raises:
         AttemptFault: its setup fails, or it does not become ready.
     """
-    await session.exec(
-        ["/bin/sh", "-c", _CLEAR, "sh", layout.tests, layout.verifier],
-        cwd=session.workdir,
-        timeout_s=_READY_S,
-    )
+    await take_away(session, (layout.tests, layout.verifier), fault=IssueCode.TASK_INVALID)
     await _make_folders(session, layout)
     if part.files is not None:
         await session.upload(part.files, ".")
@@ -57,10 +48,8 @@ async def begin_step(session: Session, layout: Layout, part: Part) -> None:
 
 
 async def _make_folders(session: Session, layout: Layout) -> None:
-    folders = (f"{layout.logs}/agent", layout.verifier, layout.artifacts)
-    await session.exec(
-        ["/bin/sh", "-c", _FOLDERS, "sh", *folders], cwd=session.workdir, timeout_s=_READY_S
-    )
+    folders = (layout.logs, f"{layout.logs}/agent", layout.verifier, layout.artifacts)
+    await make_folders(session, folders, fault=IssueCode.TASK_INVALID)
 
 
 async def _set_up(session: Session, part: Part) -> None:

@@ -145,9 +145,8 @@ def plant_archive(source: Path, planting: Planting) -> None:
         else:
             raise TreeRefused("it is neither a tar nor a zip archive")
     except (tarfile.TarError, zipfile.BadZipFile, EOFError, RuntimeError) as error:
-        raise TreeRefused(f"it is damaged: {error}") from error
-    except RuntimeError as error:  # what zipfile says of passwords
-        raise TreeRefused(str(error)) from error
+        # Of locked archives and unknown compression `zipfile` says so by `RuntimeError`.
+        raise TreeRefused(f"it cannot be unpacked: {error}") from error
 
 
 def _plant_tar(source: Path, planting: Planting) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from steelyard.benchmarks.harbor.folder import TEST_SCRIPT
+from steelyard.benchmarks.harbor.folders import make_folders, take_away
 from steelyard.benchmarks.harbor.layout import Layout
 from steelyard.benchmarks.harbor.reward import MAX_BYTES, NoReward, read_json, read_text
 from steelyard.components.environment import ExecResult, Session
@@ -20,15 +21,7 @@ from steelyard.components.issues import AttemptFault, IssueCode
 
 _SHOWN_CHARS: Final = 1500
 _OUTPUT_BYTES: Final = 1024 * 1024
-_READY_S: Final = 120.0
-"""What making folders may take on a busy machine."""
-_FRESH: Final = """set -e
-mkdir -p "$1"
-cd "$1"
-rm -rf -- "$2" "$3"
-mkdir -p -- "$3" "$4"
-chmod 777 -- "$3" "$4"
-"""
+_REMOVE_S: Final = 120.0
 _RUN: Final = 'chmod +x "$1" 2>/dev/null; exec "$1"'
 
 
@@ -65,7 +58,10 @@ async def verdict(
         AttemptFault: SCORER_CRASHED where there is no verdict, naming the file.
         EnvironmentFault: the session is gone.
     """
-    await _make_ready(session, layout, bool(tests))
+    planted = (layout.tests, layout.verifier) if tests else (layout.verifier,)
+    await take_away(session, planted, fault=IssueCode.SCORER_CRASHED)
+    wanted = (layout.logs, layout.verifier, layout.artifacts)
+    await make_folders(session, wanted, fault=IssueCode.SCORER_CRASHED)
     for folder in tests:
         await session.upload(folder, layout.tests)
     if excluded:
@@ -81,28 +77,11 @@ async def verdict(
     return Verdict(rewards, file, done.exit_code, _shown(done))
 
 
-async def _make_ready(session: Session, layout: Layout, brings_tests: bool) -> None:
-    """Make the folders anew. The working folder too, where the agent removed it."""
-    tests = layout.tests if brings_tests else f"{layout.logs}/none"
-    done = await session.exec(
-        ["/bin/sh", "-c", _FRESH, "sh", session.workdir, tests, layout.verifier, layout.artifacts],
-        cwd="/",
-        timeout_s=_READY_S,
-    )
-    if done.exit_code != 0:
-        said = done.stderr_text.strip()[-300:]
-        raise AttemptFault(
-            IssueCode.SCORER_CRASHED,
-            f"the folders for the tests ({layout.tests}, {layout.verifier}) cannot be made: "
-            f"{said or f'exit code {done.exit_code}'}",
-        )
-
-
 async def _remove(session: Session, excluded: Sequence[tuple[str, str]]) -> None:
     for folder, pattern in excluded:
         words = ["find", folder, "(", "-name", pattern, "-o", "-path", f"{folder}/{pattern}", ")"]
         await session.exec(
-            [*words, "-prune", "-exec", "rm", "-rf", "--", "{}", "+"], timeout_s=_READY_S
+            [*words, "-prune", "-exec", "rm", "-rf", "--", "{}", "+"], timeout_s=_REMOVE_S
         )
 
 
