@@ -44,15 +44,6 @@ FILES: dict[str, tuple[str, Sequence[str]]] = {
         "  - {name: a, harness: {id: claude_code, max_turn: 3}, model: {id: m}}\n",
         ["o.yaml:6:42 requests[0].harness.max_turn", "unknown field", "max_turns?"],
     ),
-    "an agent whose program is not installed": (
-        "  - {name: a, harness: {id: mini_swe_agent, version: 0.0.1}, environment: {id: sandbox},\n"
-        "     model: {id: m, base_url: 'http://127.0.0.1:1/v1', api_key: EMPTY}}\n",
-        [
-            "o.yaml:6:24 requests[0].harness",
-            "its program, version 0.0.1, is not installed",
-            "steelyard agent install mini_swe_agent --version 0.0.1",
-        ],
-    ),
     "unknown field of a benchmark": (
         "  - {name: a, benchmark: {id: ./p, zork: 1}}\n",
         ["o.yaml:6:36 requests[0].benchmark.zork", "unknown field 'zork'", "allowed: path"],
