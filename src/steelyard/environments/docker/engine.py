@@ -252,7 +252,7 @@ def _facts(host: str, version: Mapping[str, Any], info: Mapping[str, Any]) -> En
         version=str(version.get("Version", "?")),
         is_podman=is_podman,
         is_local=is_local,
-        is_rootless=any("rootless" in option for option in security),
+        is_rootless=bool(info.get("Rootless")) or any("rootless" in one for one in security),
         has_cgroup_v2=str(info.get("CgroupVersion")) == "2",
         storage_folder=str(info["DockerRootDir"])
         if is_local and info.get("DockerRootDir")

@@ -52,6 +52,7 @@ class Opener:
         self._starting = asyncio.Semaphore(_AT_ONCE)
         self._has_init = True
         self._holds_storage = True
+        self._has_profile = True
         self._owners: dict[tuple[str, str], Owner] = {}
         self._probing = asyncio.Lock()
 
@@ -122,6 +123,11 @@ class Opener:
             elif "StorageOpt" in body["HostConfig"] and self._holds_storage:
                 self._holds_storage = False  # most storage cannot; then the sum is watched
                 del body["HostConfig"]["StorageOpt"]
+            elif "seccomp" in error.message and self._has_profile:
+                # Somebody else's engine cannot read our file: its own filter stays, the probe says
+                # what that is worth.
+                self._has_profile = False
+                body["HostConfig"]["SecurityOpt"] = ["no-new-privileges"]
             else:
                 raise
             return await self._created(name, body)
@@ -156,6 +162,8 @@ class Opener:
         }
 
     async def _security(self, facts: EngineFacts) -> list[str]:
+        if not self._has_profile:
+            return ["no-new-privileges"]
         if not facts.is_podman:
             return ["no-new-privileges", f"seccomp={profile_text()}"]
         if not facts.is_local:  # a path of this machine would mean another file there

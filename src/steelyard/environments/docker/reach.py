@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from steelyard.components.environment import EnvironmentFault, OpenRequest
+from steelyard.components.environment import TOKEN_VARIABLE, EnvironmentFault, OpenRequest
 from steelyard.environments.docker import proxy
 from steelyard.environments.docker.allowlist import Allowlist
 from steelyard.environments.docker.engine import Engine
@@ -45,7 +46,7 @@ async def reach_in(
     """
     if request.gate is None and limits.network != "allowlist":
         return
-    pid = await _pid_of(engine, container)
+    pid = await _pid_of(engine, container, request.token)
     if limits.network == "allowlist":
         try:
             allowed = Allowlist.of(limits.allowed_hosts)
@@ -81,7 +82,7 @@ async def _listening(pid: int, port: int) -> socket.socket:
         ) from error
 
 
-async def _pid_of(engine: Engine, container: str) -> int:
+async def _pid_of(engine: Engine, container: str, token: str) -> int:
     """Give the container's first process, as this machine numbers it.
 
     Raises:
@@ -91,7 +92,7 @@ async def _pid_of(engine: Engine, container: str) -> int:
         "GET", f"containers/{container}/json", doing="looking at the container"
     )
     pid = int((said.get("State") or {}).get("Pid") or 0)
-    if not await in_thread(_belongs, pid, container):
+    if not await in_thread(_belongs, pid, container, token):
         raise EnvironmentFault(
             f"the engine at {engine.host} runs its containers elsewhere (another machine, a "
             "virtual one, another process namespace): the model gateway and allowlists need an "
@@ -100,9 +101,18 @@ async def _pid_of(engine: Engine, container: str) -> int:
     return pid
 
 
-def _belongs(pid: int, container: str) -> bool:
-    """True where a process of this machine is one of the container's."""
-    try:
-        return pid > 0 and container in Path(f"/proc/{pid}/cgroup").read_text()
-    except OSError:
+def _belongs(pid: int, container: str, token: str) -> bool:
+    """True where a process of this machine is one of the container's.
+
+    By its cgroup, or by its token: a rootless engine may have no cgroup of its own, and another
+    user's variables cannot be read.
+    """
+    if pid <= 0:
         return False
+    with suppress(OSError):
+        if container in Path(f"/proc/{pid}/cgroup").read_text():
+            return True
+    with suppress(OSError):
+        variables = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+        return f"{TOKEN_VARIABLE}={token}".encode() in variables
+    return False
