@@ -11,6 +11,7 @@ import subprocess
 import time
 from pathlib import Path
 
+import psutil
 import pytest
 
 from tests.containers import images, keeper
@@ -84,6 +85,9 @@ def test_a_rootless_engine_serves_its_user(tmp_path: Path) -> None:
                     time.sleep(0.05)
                 told = run_python(["-c", PROGRAM, str(tar)], prefix=prefix, env=own)
             finally:
+                # The service itself is a child that podman made in its user namespace.
+                for child in psutil.Process(service.pid).children(recursive=True):
+                    child.kill()
                 service.terminate()
                 # Rootless podman leaves a process that holds its user namespace.
                 for pause in (home / "run").rglob("pause.pid"):
