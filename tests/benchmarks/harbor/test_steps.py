@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,11 @@ from steelyard.benchmarks.harbor.steps import combined_rewards, reaches
 from steelyard.components.environment import NoParams
 from steelyard.components.harness import Harness, HarnessContext, HarnessResult, HarnessTraits
 from steelyard.components.issues import IssueCode, Outcome
+from steelyard.engine.spec import ExecutionResult
+from steelyard.environments.host_process import HostProcess
+from steelyard.harnesses.chat import Chat
 from steelyard.harnesses.oracle import Oracle
+from steelyard.testing.attempts import run_attempt
 from tests.benchmarks.harbor.task_folders import REWARD, attempt, harbor, write_task
 
 FILES = {
@@ -143,6 +148,27 @@ def test_a_fault_between_steps_is_never_the_agents(
     (issue,) = result.issues
     assert (result.outcome, issue.code) == (Outcome.FAILED_FATAL, code)
     assert words in issue.message
+
+
+@pytest.mark.integration
+def test_a_model_is_asked_in_every_step_and_all_that_it_says_counts(tmp_path: Path) -> None:
+    task = write_task(tmp_path, toml=toml(), test=None, files=FILES)
+    benchmark = harbor(task)
+    files = {**FILES, "steps/second/workdir/setup.sh": "rm setup.sh\n"}
+    write_task(tmp_path, toml=toml(), test=None, files=files)
+
+    async def run() -> ExecutionResult:
+        answers = ["first", "second"]
+        provider = HostProcess(HostProcess.Params())
+        (one,) = benchmark.load_tasks()
+        return await run_attempt(benchmark, one, Chat(Chat.Params()), provider, model=answers)
+
+    result = asyncio.run(run())
+    assert result.issues == ()
+    assert result.answer == "second"
+    assert result.usage.requests == 2
+    said = [step.message for step in result.steps if step.source == "agent"]
+    assert said == ["first", "second"]
 
 
 def steps(*thresholds: float | None) -> list[StepTable]:
