@@ -156,3 +156,10 @@ def test_steps_need_their_folders_and_scripts(tmp_path: Path) -> None:
 )
 def test_marks_for_training_data_are_not_shown(text: str, shown: str) -> None:
     assert without_canary(text) == shown
+
+
+def test_a_line_that_is_made_to_take_long_does_not(tmp_path: Path) -> None:
+    hostile = "<!--" + "canary" * 150_000
+    assert without_canary(hostile) == hostile
+    hostile = "#" + "canar" * 150_000
+    assert without_canary(hostile) == hostile

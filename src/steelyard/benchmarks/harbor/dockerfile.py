@@ -123,6 +123,8 @@ def _copied(
 
 
 def _sources(context: Path, source: str) -> list[Path]:
+    if "**" in source:
+        raise NeedsImage(f"its Dockerfile copies {source!r}")
     source = _plain(source).removeprefix("/").removeprefix("./").rstrip("/")
     if source in ("", "."):
         return [context]

@@ -8,7 +8,6 @@ The content is somebody else's: no link may lead out of it, and nothing of it ru
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -41,7 +40,6 @@ COMPOSE_FILES: Final = (
 )
 _MAX_DEPTH: Final = 3
 """How deep below a folder of tasks their folders are looked for."""
-_CANARY: Final = re.compile(r"(<!--.*canary.*-->|#.*canary.*)", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -320,8 +318,15 @@ def without_canary(text: str) -> str:
     """Leave out the marks that begin a text so that it can be found in training data."""
     lines = text.split("\n")
     start = 0
-    while start < len(lines) and _CANARY.fullmatch(lines[start].strip()):
+    while start < len(lines) and _is_canary(lines[start]):
         start += 1
     while start and start < len(lines) and not lines[start].strip():
         start += 1
     return "\n".join(lines[start:])
+
+
+def _is_canary(line: str) -> bool:
+    # No pattern: the line is somebody else's, and may be made to take one for ever.
+    text = line.strip().lower()
+    is_comment = text.startswith("#") or (text.startswith("<!--") and text.endswith("-->"))
+    return is_comment and "canary" in text

@@ -78,7 +78,8 @@ async def verdict(
 
 
 async def _remove(session: Session, excluded: Sequence[tuple[str, str]]) -> None:
-    for folder, pattern in excluded:
+    for source, pattern in excluded:
+        folder = source if source.startswith("/") else f"./{source}"  # never an option
         words = ["find", folder, "(", "-name", pattern, "-o", "-path", f"{folder}/{pattern}", ")"]
         await session.exec(
             [*words, "-prune", "-exec", "rm", "-rf", "--", "{}", "+"], timeout_s=_REMOVE_S
