@@ -134,6 +134,19 @@ def test_zeros_become_holes_and_the_size_stays(tmp_path: Path) -> None:
     assert status.st_blocks * 512 < 1024 * 1024
 
 
+@pytest.mark.parametrize("piece", [700_000, 3_000_001])
+def test_a_hole_is_found_wherever_the_pieces_end(piece: int, tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    with source.open("wb") as file:
+        file.truncate(32 * 1024 * 1024)
+        file.seek(0, os.SEEK_END)
+        file.write(b"end")
+    whole = b"".join(archives.packed_tree(source, NOBODY, name="hole"))
+    archives.unpack(_reader(whole, piece), tmp_path / "out")
+    assert (tmp_path / "out").read_bytes() == source.read_bytes()
+    assert (tmp_path / "out").stat().st_blocks * 512 < 1024 * 1024
+
+
 def test_what_is_collected_is_bounded_and_never_a_link(tmp_path: Path) -> None:
     wanted = ArtifactSpec(("d",), (), ("skip",), max_bytes=4, max_files=3)
     found = Collected()

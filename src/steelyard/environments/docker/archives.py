@@ -24,7 +24,8 @@ from steelyard.environments.tree_copy import MAX_DEPTH, MAX_ENTRIES
 BLOCK_BYTES: Final = 1024 * 1024
 _TAR_BLOCK: Final = 512
 _HOLE_BYTES: Final = 64 * 1024
-_ZEROS: Final = bytes(BLOCK_BYTES)
+_PART_BYTES: Final = 256 * 1024
+_ZEROS: Final = bytes(_PART_BYTES)
 _END: Final = bytes(2 * _TAR_BLOCK)
 
 
@@ -255,7 +256,7 @@ def _write(archive: Bytes, header: tarfile.TarInfo, path: Path) -> None:
     fd = os.open(path, flags, 0o600)
     try:
         size, ends_in_hole = 0, False
-        for piece in archive.pieces(header.size):
+        for piece in _parts_of(archive.pieces(header.size)):
             size += len(piece)
             ends_in_hole = len(piece) >= _HOLE_BYTES and _is_empty(piece)
             if ends_in_hole:
@@ -273,14 +274,19 @@ def _write(archive: Bytes, header: tarfile.TarInfo, path: Path) -> None:
         os.close(fd)
 
 
+def _parts_of(pieces: Iterator[memoryview]) -> Iterator[memoryview]:
+    """Split where a part is empty: a hole need not end where a piece does."""
+    for piece in pieces:
+        if piece[0] and piece[-1]:  # most data: as it came
+            yield piece
+            continue
+        for start in range(0, len(piece), _PART_BYTES):
+            yield piece[start : start + _PART_BYTES]
+
+
 def _is_empty(piece: memoryview) -> bool:
     # Most data say no at once, without the whole comparison.
-    if piece[0] or piece[-1]:
-        return False
-    return all(
-        piece[start : start + BLOCK_BYTES] == _ZEROS[: len(piece[start : start + BLOCK_BYTES])]
-        for start in range(0, len(piece), BLOCK_BYTES)
-    )
+    return not (piece[0] or piece[-1]) and bytes(piece) == _ZEROS[: len(piece)]
 
 
 def _link_again(target: Path, linked: tuple[str, ...] | None, path: Path) -> None:
