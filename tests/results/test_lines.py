@@ -153,8 +153,8 @@ def test_one_line_is_read_by_its_offset(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(encode({"n": 0}) + encode({"n": 1}))
     with path.open("rb") as file:
-        assert read_line(file, len(encode({"n": 0}))) == {"n": 1}
-        assert read_line(file, 3) is None
+        assert read_line(file.fileno(), len(encode({"n": 0}))) == {"n": 1}
+        assert read_line(file.fileno(), 3) is None
 
 
 def test_reading_goes_on_from_an_offset() -> None:

@@ -87,7 +87,7 @@ def test_a_record_that_is_not_well_formed_is_refused_with_its_field(
         record_from_json(data)
 
 
-LATER = ("answer_sha256", "checkpoint", "evaluation_mode")
+LATER = ("answer_sha256", "checkpoint", "content", "evaluation_mode")
 
 
 @pytest.mark.parametrize("field", LATER)

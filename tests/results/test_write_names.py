@@ -18,6 +18,7 @@ ALLOWED = {
     "results/files.py": "the place for it",
     "results/artifacts.py": "copies whole trees within `collecting`, which tells of them",
     "results/retention.py": "removes whole runs that nobody holds, when a person asks",
+    "components/installed_agents.py": "programs of agents, below the data folder",
     "components/private_folders.py": "sockets in folders of their own, outside of runs",
     "doctor": "a file without a name, synced to see how long that takes",
     "testing": "fakes and fault plans of tests",

@@ -6,6 +6,8 @@
 from __future__ import annotations
 
 import hashlib
+import os
+import weakref
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -41,6 +43,7 @@ class AttemptIndex:
             OSError: it cannot be read.
         """
         self.path = path
+        self._fd: int | None = None
         self._entries: dict[bytes, int] = {}
         # offset * _CODES + the outcome's number: one int costs a third of a tuple
         self.duplicates = 0
@@ -85,11 +88,18 @@ class AttemptIndex:
         if entry is None:
             return None
         offset = entry // _CODES
-        with open_plain(self.path) as file:
-            data = read_line(file, offset)
+        data = self._line_at(offset)
         if data is None:
             raise MalformedRecord(f"the line at byte {offset} changed while it was read")
         return record_from_json(data)
+
+    def _line_at(self, offset: int) -> dict[str, Any] | None:
+        """Read one line; the file stays open, since a large run asks for each of its records."""
+        if self._fd is None:
+            with open_plain(self.path) as file:
+                self._fd = os.dup(file.fileno())
+            weakref.finalize(self, os.close, self._fd)
+        return read_line(self._fd, offset)
 
     def raw_records(self) -> Iterator[dict[str, Any]]:
         """Iterate over the objects that count, in the order of the file."""

@@ -6,6 +6,7 @@ U+2028, which `str.splitlines` takes for a line's end.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
@@ -20,6 +21,8 @@ from steelyard.results.plain_files import open_plain
 
 MAX_LINE_BYTES: Final = 64 * 1024 * 1024
 _CHUNK_BYTES: Final = 1 << 20
+_LINE_BYTES: Final = 8 * 1024
+"""What is read at first of a single line; most have less."""
 _CLOSING_BYTES: Final = 9
 """A tab and eight hex digits."""
 _MAX_DEPTH: Final = 100
@@ -147,11 +150,16 @@ class LineFile:
         return None
 
 
-def read_line(file: BinaryIO, offset: int) -> dict[str, Any] | None:
-    """Read the line that starts at `offset`; None where it is not valid."""
-    file.seek(offset)
-    line = file.readline(MAX_LINE_BYTES)
-    return decode(line[:-1]) if line.endswith(b"\n") else None
+def read_line(fd: int, offset: int) -> dict[str, Any] | None:
+    """Read the line that starts at `offset` of an open file; None where it is not valid."""
+    line = b""
+    while b"\n" not in line and len(line) < MAX_LINE_BYTES:
+        piece = os.pread(fd, max(_LINE_BYTES, len(line)), offset + len(line))
+        if not piece:
+            return None
+        line += piece
+    text, end, _ = line.partition(b"\n")
+    return decode(text) if end else None
 
 
 def _split(file: BinaryIO, start: int) -> Iterator[tuple[int, bytes, bool]]:

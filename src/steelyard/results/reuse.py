@@ -157,7 +157,7 @@ class ReuseSource:
         try:
             self._index = AttemptIndex(RunFiles(root).attempts)
         except OSError as error:
-            raise RunUnreadable(root, f"its records cannot be read: {error}") from error
+            raise RunUnreadable(root, f"its attempts.jsonl cannot be read: {error.strerror or error}") from error
         source_request = part(self.document, "request")
         self._has_same_limits = limits is None or dict(limits) == fired_limits(source_request)
 
@@ -379,7 +379,7 @@ class ReuseSource:
                 return f"its file {relative!r} is missing"
             if not is_inside:
                 return f"its file {relative!r} leads out of the run directory"
-            if not path.is_file():
+            if digest is None and not path.is_file():
                 return f"its file {relative!r} is missing"
             if digest is not None and sha256_of(path, MAX_KEPT_FILE_BYTES) != digest:
                 return f"its file {relative!r} has changed since it was written"

@@ -149,7 +149,7 @@ def _why_future(root: Path) -> str | None:
     try:
         next(iter(scan), None)
     except OSError as error:
-        return f"its records cannot be read: {error.strerror or error}"
+        return f"its attempts.jsonl cannot be read: {error.strerror or error}"
     damage = scan.damage
     return damage.detail if damage is not None and damage.kind is DamageKind.FUTURE else None
 
@@ -162,7 +162,7 @@ def _why_empty(root: Path) -> str | None:
             return None
         index = AttemptIndex(path)
     except OSError as error:
-        return f"its records cannot be read: {error.strerror or error}"
+        return f"its attempts.jsonl cannot be read: {error.strerror or error}"
     if has_checkpoint(root):
         return None
     if len(index):
