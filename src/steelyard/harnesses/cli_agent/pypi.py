@@ -27,6 +27,11 @@ _LEFT_OUT: Final = (
 _OF_GLIBC: Final = re.compile(r"(ld-linux|libc|libm|libdl|libpthread|librt|libutil|libresolv)\b")
 _LIBRARY: Final = re.compile(r"^\s*(?P<name>\S+) => (?P<path>/\S+) \(", re.MULTILINE)
 _LOADER: Final = re.compile(r"^\s*(?P<path>/\S*/ld-linux\S*) \(", re.MULTILINE)
+_SITE: Final = """import os.path
+import site
+
+site.addsitedir(os.path.join(os.path.dirname(__file__), "site-packages"))
+"""
 _LAUNCHER: Final = """#!/bin/sh
 here=$(cd "$(dirname "$0")" && pwd)
 exec {loader} --library-path "$here/libraries" "$here/python/bin/python3" -I "$@"
@@ -98,6 +103,8 @@ def _copy_python(home: Path) -> Path:
     shutil.copytree(standard, target, ignore=ignore, symlinks=False)
     site = target / "site-packages"
     site.mkdir()
+    # Debian's Python looks for packages elsewhere.
+    (target / "sitecustomize.py").write_text(_SITE)
     return site
 
 

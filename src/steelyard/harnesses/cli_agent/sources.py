@@ -14,9 +14,12 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from steelyard.config.errors import Fault
+
+LAYOUT: Final = 2
+"""Of what is installed from PyPI: how the copy of Python is made."""
 
 
 class UnsupportedMachine(Fault):
@@ -85,7 +88,7 @@ class PyPI:
         """Give what decides the folder's content."""
         lock = self.lock_of(version)
         digest = None if lock is None else hashlib.sha256(lock.read_bytes()).hexdigest()
-        return {"pypi": f"{self.package}=={version}", "lock": digest}
+        return {"pypi": f"{self.package}=={version}", "lock": digest, "layout": LAYOUT}
 
     def kind(self) -> str:
         """Name the kind of machine that an installed folder is for."""
