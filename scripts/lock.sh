@@ -24,3 +24,9 @@ uv pip compile pyproject.toml --quiet --no-config --universal --python-version 3
 # What each extra adds to the package's own dependencies, for `--auto-install-dependencies`.
 mkdir -p src/steelyard/_locks
 python3 scripts/extras_lock.py requirements.lock src/steelyard/_locks
+
+# All that the interpreter of `steelyard agent install terminus2` gets: the package needs a newer
+# Python than ours, so it has one of its own where ours is too old.
+grep -oE 'harbor==[0-9.]+' pyproject.toml | uv pip compile - --quiet --no-config --universal \
+  --python-version 3.12 --generate-hashes --no-emit-index-url --no-emit-find-links --no-header \
+  --no-annotate "$@" --output-file src/steelyard/harnesses/terminus2/lock.txt

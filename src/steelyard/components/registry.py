@@ -117,6 +117,10 @@ BUILTINS: Final[Mapping[Kind, Mapping[str, Entry]]] = MappingProxyType(
                 "steelyard.harnesses.terminal_agent:TerminalAgent",
                 "a model with a shell, nothing to install; speaks every protocol",
             ),
+            "terminus2": Entry(
+                "steelyard.harnesses.terminus2:Terminus2",
+                "Terminus 2 of the harbor package, in tmux; speaks every protocol",
+            ),
             "oracle": Entry("steelyard.harnesses.oracle:Oracle", "plays each task's reference"),
             "nop": Entry("steelyard.harnesses.nop:Nop", "does nothing; the floor"),
         },

@@ -1,0 +1,189 @@
+"""The driver's side of `child/`: one process a run that has `harbor`, and one fork an attempt.
+
+Importing the package takes seconds of CPU and 200 MB: it is done once, outside of our process, and
+the forks share what was imported. They hold no key, no token and no variable of ours.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import socket
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from typing import Any, Final
+
+from steelyard.components.issues import AttemptFault, IssueCode
+
+MAX_LINE_BYTES: Final = 64 * 1024 * 1024
+"""Of one message: a conversation is sent whole with each call."""
+START_S: Final = 180.0
+_END_S: Final = 10.0
+_BOOT: Final = (
+    "import sys; sys.path.insert(0, sys.argv[1]); import child; del sys.path[0]; "
+    "from child.serving import main; main(int(sys.argv[2]))"
+)
+_INHERITED: Final = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "LD_LIBRARY_PATH", "TMPDIR", "TZ")
+
+
+@dataclass(slots=True)
+class Worker:
+    """One attempt's process, as the driver speaks to it."""
+
+    number: int
+    reader: asyncio.StreamReader
+    writer: asyncio.StreamWriter
+
+    async def receive(self) -> Mapping[str, Any]:
+        """Wait for its next message.
+
+        Raises:
+            AttemptFault: its process has ended, or says what nobody understands.
+        """
+        try:
+            line = await self.reader.readline()
+            message = json.loads(line) if line.endswith(b"\n") else None
+        except (ValueError, OSError):
+            message = None
+        if not isinstance(message, dict):
+            raise AttemptFault(
+                IssueCode.HARNESS_CRASHED, "terminus2: the attempt's process ended before its work"
+            )
+        return message
+
+    async def send(self, message: Mapping[str, Any]) -> None:
+        """Answer it."""
+        self.writer.write(json.dumps(message).encode() + b"\n")
+        try:
+            await self.writer.drain()
+        except OSError as error:
+            raise AttemptFault(
+                IssueCode.HARNESS_CRASHED, "terminus2: the attempt's process ended before its work"
+            ) from error
+
+
+class Server:
+    """A process that has the package; it ends with us, however we end."""
+
+    def __init__(self, process: subprocess.Popen[bytes], control: socket.socket) -> None:
+        self._process = process
+        self._control = control
+        self._numbers = count(1)
+
+    @property
+    def pid(self) -> int:
+        """Its process id."""
+        return self._process.pid
+
+    @property
+    def is_alive(self) -> bool:
+        """False once its process has ended."""
+        return self._process.poll() is None
+
+    async def begin(self) -> Worker:
+        """Start an attempt's process.
+
+        Raises:
+            OSError: the server has ended.
+        """
+        number = next(self._numbers)
+        ours, theirs = socket.socketpair()
+        with theirs:
+            message = b"A" + number.to_bytes(8, "big")
+            socket.send_fds(self._control, [message], [theirs.fileno()])
+        ours.setblocking(False)
+        reader, writer = await asyncio.open_connection(sock=ours, limit=MAX_LINE_BYTES)
+        return Worker(number, reader, writer)
+
+    async def end(self, worker: Worker) -> None:
+        """End an attempt's process, and wait until it is gone."""
+        with suppress(OSError):  # where the server has ended, the attempt's end sees its own
+            self._control.sendall(b"K" + worker.number.to_bytes(8, "big"))
+        with suppress(TimeoutError, OSError):
+            async with asyncio.timeout(_END_S):
+                while await worker.reader.read(1 << 16):
+                    pass
+        worker.writer.close()
+
+    def close(self) -> None:
+        """End it, with all attempts. Blocking, a moment."""
+        self._control.close()
+        try:
+            self._process.wait(_END_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+
+async def start(python: Path, version: str) -> Server:
+    """Start a server, and wait until it has imported the package.
+
+    Args:
+        python: an interpreter that has it.
+        version: of the package, that it must be.
+
+    Raises:
+        AttemptFault: it cannot be started, lacks the package or has another version of it.
+    """
+    with tempfile.TemporaryFile() as errors:
+        process, control = await asyncio.to_thread(_started, python, errors.fileno())
+        server = Server(process, control)
+        try:
+            async with asyncio.timeout(START_S):
+                told = await asyncio.get_running_loop().sock_recv(control, 1 << 12)
+        except TimeoutError:
+            told = b""
+        except BaseException:
+            await asyncio.to_thread(server.close)
+            raise
+        if not told:
+            await asyncio.to_thread(server.close)
+            errors.seek(max(0, os.fstat(errors.fileno()).st_size - 2000))
+            lines = errors.read().decode("utf-8", "replace").strip().splitlines()
+            last = lines[-1] if lines else f"it was not ready within {START_S:g} s"
+            raise AttemptFault(
+                IssueCode.DEPENDENCY_MISSING,
+                f"terminus2: {python} cannot import the package harbor: {last}",
+                request_fault=True,
+            )
+    found = json.loads(told).get("harbor")
+    if found != version:
+        await asyncio.to_thread(server.close)
+        raise AttemptFault(
+            IssueCode.DEPENDENCY_MISSING,
+            f"terminus2: {python} has harbor {found}, and {version} is asked for",
+            request_fault=True,
+        )
+    return server
+
+
+def _started(python: Path, errors: int) -> tuple[subprocess.Popen[bytes], socket.socket]:
+    ours, theirs = socket.socketpair()
+    variables = {name: os.environ[name] for name in _INHERITED if name in os.environ}
+    with theirs:
+        try:
+            process = subprocess.Popen(  # noqa: S603 — an argument vector of our own words
+                [str(python), "-I", "-c", _BOOT, str(Path(__file__).parent), str(theirs.fileno())],
+                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=errors,
+                pass_fds=(theirs.fileno(),), start_new_session=True, cwd="/",
+                env={
+                    **variables,
+                    "HOME": tempfile.gettempdir(),
+                    "LITELLM_LOCAL_MODEL_COST_MAP": "True",  # else it asks the network at import
+                },
+            )  # fmt: skip
+        except OSError as error:
+            ours.close()
+            raise AttemptFault(
+                IssueCode.DEPENDENCY_MISSING,
+                f"terminus2: {python} cannot be started: {error}",
+                request_fault=True,
+            ) from error
+    ours.setblocking(False)
+    return process, ours
