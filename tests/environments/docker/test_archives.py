@@ -134,7 +134,7 @@ def test_zeros_become_holes_and_the_size_stays(tmp_path: Path) -> None:
     assert status.st_blocks * 512 < 1024 * 1024
 
 
-@pytest.mark.parametrize("piece", [700_000, 3_000_001])
+@pytest.mark.parametrize("piece", [70_000, 700_000, 3_000_001])
 def test_a_hole_is_found_wherever_the_pieces_end(piece: int, tmp_path: Path) -> None:
     source = tmp_path / "source"
     with source.open("wb") as file:

@@ -23,7 +23,6 @@ from steelyard.environments.tree_copy import MAX_DEPTH, MAX_ENTRIES
 
 BLOCK_BYTES: Final = 1024 * 1024
 _TAR_BLOCK: Final = 512
-_HOLE_BYTES: Final = 64 * 1024
 _PART_BYTES: Final = 256 * 1024
 _ZEROS: Final = bytes(_PART_BYTES)
 _END: Final = bytes(2 * _TAR_BLOCK)
@@ -258,7 +257,7 @@ def _write(archive: Bytes, header: tarfile.TarInfo, path: Path) -> None:
         size, ends_in_hole = 0, False
         for piece in _parts_of(archive.pieces(header.size)):
             size += len(piece)
-            ends_in_hole = len(piece) >= _HOLE_BYTES and _is_empty(piece)
+            ends_in_hole = _is_empty(piece)
             if ends_in_hole:
                 os.lseek(fd, len(piece), os.SEEK_CUR)
                 continue

@@ -14,13 +14,13 @@ import os
 import re
 from collections import deque
 from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Final
 
 import orjson
 
-from steelyard.components.environment import EnvironmentFault, ImageBuild
+from steelyard.components.environment import ImageBuild
 from steelyard.environments.docker import archives
 from steelyard.environments.docker.engine import Engine, EngineRefusal, finished
 from steelyard.environments.docker.images import (
@@ -42,6 +42,8 @@ IMPORTED: Final = "localhost/steelyard-import"
 _LAST_LINES: Final = 20
 _LINE_CHARS: Final = 400
 _POLL_S: Final = 0.2
+_REMOVALS: Final = 10
+_REMOVAL_PAUSE_S: Final = 0.3
 _STEP_IMAGE: Final = re.compile(r"^\s*--+>\s+([0-9a-f]{10,64})\s*$")
 _FROM: Final = re.compile(
     r"^\s*FROM\s+(?:--\S+\s+)*(?P<name>\S+)(?:\s+AS\s+(?P<stage>\S+))?", re.IGNORECASE
@@ -195,8 +197,16 @@ def _is_in(short: str, whole: set[str]) -> bool:
 async def _remove_images(engine: Engine, made: list[str]) -> None:
     """Remove what a broken build has made, the last first; what is used elsewhere stays."""
     for image in reversed(made):
-        with suppress(EnvironmentFault):
-            await engine.call("DELETE", f"images/{image}", doing="removing an unfinished image")
+        for _ in range(_REMOVALS):
+            try:
+                await engine.call("DELETE", f"images/{image}", doing="removing a broken build")
+            except EngineRefusal as error:
+                if error.status != 409:
+                    break
+                # An engine notices only after a moment that nobody waits for its build.
+                await asyncio.sleep(_REMOVAL_PAUSE_S)
+            else:
+                break
 
 
 async def _import(engine: Engine, tar: Path, name: str) -> None:
