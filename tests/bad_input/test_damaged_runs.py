@@ -17,6 +17,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from steelyard.config.errors import BadInput
 from steelyard.engine.events import LaunchResult, RunOutcome
 from steelyard.results.reader import RunReader
 from tests.bad_input.weighing import KINDS, weight, work_of
@@ -137,7 +138,13 @@ def gone_on_from(
         ran.write_text("")
         (made.folder / "stamp").write_text("second")
         runtime = {"reuse_run_id": SOURCE} if by_name else {"reuse": True}
-        result = run_all(place, asked(made.folder, version, runtime=runtime))
+        try:
+            result = run_all(place, asked(made.folder, version, runtime=runtime))
+        except BadInput as refused:  # it was seen when planning
+            assert by_name
+            assert f"the run '{SOURCE}' cannot be reused" in str(refused)
+            assert ran.read_text() == ""
+            return
         again, (ended,) = ran.read_text().split(), result.requests
         if by_name and ended.outcome is RunOutcome.FAILED:
             assert f"the run '{SOURCE}' cannot be reused" in (ended.reason or "")

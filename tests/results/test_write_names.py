@@ -25,6 +25,7 @@ ALLOWED = {
     "environments": "working folders of sessions, in temporary folders",
     "benchmarks": "task data and scorers' working folders",
     "harnesses": "working folders of sessions",
+    "models/machine_limits.py": "one small file that processes of this machine share",
     "models/mock": "its own state, and its sockets",
     "config": "configuration files and projects, asked for by name",
     "cli": "files that a command was asked to write",
