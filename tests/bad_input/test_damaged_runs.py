@@ -70,6 +70,9 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
     return Made(folder, results, files)
 
 
+MAX_HARMED_BYTES = 10_000_000
+
+
 @dataclass(frozen=True)
 class Harm:
     """What is done to one file of a run."""
@@ -78,7 +81,15 @@ class Harm:
     place: float
     bit: int
 
-    def do(self, path: Path) -> None:
+    def do(self, path: Path, elsewhere: Path) -> None:
+        """Do it to a file that is still a plain one: never through a link, nor to holes.
+
+        Args:
+            path: the file.
+            elsewhere: a file outside of the run, for links.
+        """
+        if path.is_symlink() or not path.is_file() or path.stat().st_size > MAX_HARMED_BYTES:
+            return
         data = bytearray(path.read_bytes())
         at = int(self.place * len(data))
         if self.kind == "flip" and data:
@@ -103,7 +114,7 @@ class Harm:
             path.symlink_to(path.name)
         elif self.kind == "elsewhere":
             path.unlink()
-            path.symlink_to("/etc/passwd")
+            path.symlink_to(elsewhere)
         elif self.kind == "endless":
             path.unlink()
             path.symlink_to("/dev/zero")
@@ -130,10 +141,11 @@ def gone_on_from(
     """Damage a copy of a run, go on from it, and hold every score against what was seen."""
     with tempfile.TemporaryDirectory(prefix="damaged-") as text:
         place = Path(text)
+        elsewhere = place / "elsewhere"
+        elsewhere.write_text("root:x:0:0\n")
         shutil.copytree(made.results[name], place / "results")
         for path, harm in harms:
-            if (place / "results" / path).is_file():
-                harm.do(place / "results" / path)
+            harm.do(place / "results" / path, elsewhere)
         ran = made.folder / "ran"
         ran.write_text("")
         (made.folder / "stamp").write_text("second")
@@ -141,8 +153,9 @@ def gone_on_from(
         try:
             result = run_all(place, asked(made.folder, version, runtime=runtime))
         except BadInput as refused:  # it was seen when planning
+            said = str(refused)
             assert by_name
-            assert f"the run '{SOURCE}' cannot be reused" in str(refused)
+            assert f"the run '{SOURCE}' cannot be reused" in said
             assert ran.read_text() == ""
             return
         again, (ended,) = ran.read_text().split(), result.requests
