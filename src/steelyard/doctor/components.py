@@ -102,7 +102,10 @@ def examine_extras(listings: Sequence[Listing] | None = None) -> Iterator[Findin
             continue
         kind = next(kind for kind in Kind if listing in list_components(kind))
         try:
-            lacks = find(kind, listing.id).component.unavailable()
+            component = find(kind, listing.id).component
+            # An engine that is missing is not a package that is.
+            has_extra = getattr(component, "has_extra", None)
+            lacks = component.unavailable() if has_extra is None else not has_extra()
         except BadInput:
             lacks = "it cannot be imported"
         if lacks:

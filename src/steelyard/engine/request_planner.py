@@ -247,7 +247,10 @@ class RequestPlanner:
             self.problems += [problem for problem in found if problem not in self.problems]
             return None
         if reason is not None:
-            extra = extra_of(kind, component.id)
+            has_extra = getattr(component, "has_extra", None)
+            # Where it is an engine that is missing, installing a package helps nobody.
+            is_missing = has_extra is None or not has_extra()
+            extra = extra_of(kind, component.id) if is_missing else None
         elif extra is not None:
             reason = f"it needs the extra {extra}: {install_command(extra)}"
         if reason is None:

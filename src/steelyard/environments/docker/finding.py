@@ -104,8 +104,13 @@ def _asked(path: Path, shown: str) -> Found:
     return Found(f"unix://{path}")
 
 
+def has_client() -> bool:
+    """True where the package that speaks to engines is installed."""
+    return importlib.util.find_spec("aiodocker") is not None
+
+
 def unavailable(host: str | None = None) -> str | None:
     """Say why no container can be opened here, and the remedy; None where one can."""
-    if importlib.util.find_spec("aiodocker") is None:
+    if not has_client():
         return f"the package aiodocker is not installed; {install_command('docker')}"
     return find_engine(host).said()

@@ -37,6 +37,22 @@ class Docker(Environment):
             raise TypeError(f"docker takes DockerParams, not {type(params).__name__}")
         self._params = params
         self._opener: Opener | None = None
+        if host := params.host:
+            from steelyard.environments.docker import finding
+
+            def unavailable() -> str | None:
+                """Say why the engine that is named cannot be used."""
+                return finding.unavailable(host)
+
+            # Asked of the class it is about the engine that would be found without a name.
+            self.unavailable = unavailable  # type: ignore[method-assign]
+
+    @classmethod
+    def has_extra(cls) -> bool:
+        """True where the package is installed, whether or not there is an engine."""
+        from steelyard.environments.docker.finding import has_client
+
+        return has_client()
 
     @classmethod
     def unavailable(cls) -> str | None:
