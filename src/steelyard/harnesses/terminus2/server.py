@@ -17,7 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
-from typing import Any, Final
+from typing import IO, Any, Final
 
 from steelyard.components.issues import AttemptFault, IssueCode
 
@@ -75,6 +75,8 @@ class Server:
         self._process = process
         self._control = control
         self._numbers = count(1)
+        self.is_ready = False
+        """It has imported the package; before, it does not listen."""
 
     @property
     def pid(self) -> int:
@@ -115,7 +117,7 @@ class Server:
         """End it, with all attempts. Blocking, a moment."""
         self._control.close()
         try:
-            self._process.wait(_END_S)
+            self._process.wait(_END_S if self.is_ready else 0)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
@@ -136,31 +138,46 @@ async def start(python: Path, version: str) -> Server:
         server = Server(process, control)
         try:
             async with asyncio.timeout(START_S):
-                told = await asyncio.get_running_loop().sock_recv(control, 1 << 12)
-        except TimeoutError:
-            told = b""
-        except BaseException:
+                found = (await _line(control)).get("harbor")
+                if found != version:
+                    raise _unusable(f"{python} has harbor {found}, and {version} is asked for")
+                await _line(control)
+                server.is_ready = True
+        except BaseException as error:
             await asyncio.to_thread(server.close)
+            if isinstance(error, EOFError):
+                why = _last_line(errors)
+                raise _unusable(f"{python} cannot import the package harbor: {why}") from error
+            if isinstance(error, TimeoutError):
+                raise _unusable(f"{python} was not ready within {START_S:g} s") from error
             raise
-        if not told:
-            await asyncio.to_thread(server.close)
-            errors.seek(max(0, os.fstat(errors.fileno()).st_size - 2000))
-            lines = errors.read().decode("utf-8", "replace").strip().splitlines()
-            last = lines[-1] if lines else f"it was not ready within {START_S:g} s"
-            raise AttemptFault(
-                IssueCode.DEPENDENCY_MISSING,
-                f"terminus2: {python} cannot import the package harbor: {last}",
-                request_fault=True,
-            )
-    found = json.loads(told).get("harbor")
-    if found != version:
-        await asyncio.to_thread(server.close)
-        raise AttemptFault(
-            IssueCode.DEPENDENCY_MISSING,
-            f"terminus2: {python} has harbor {found}, and {version} is asked for",
-            request_fault=True,
-        )
     return server
+
+
+async def _line(control: socket.socket) -> Mapping[str, Any]:
+    """Read what the process says; `EOFError` where it has ended."""
+    loop = asyncio.get_running_loop()
+    line = b""
+    while not line.endswith(b"\n"):
+        try:
+            byte = await loop.sock_recv(control, 1)
+        except ConnectionError as error:
+            raise EOFError from error
+        if not byte:
+            raise EOFError
+        line += byte
+    said: Mapping[str, Any] = json.loads(line)
+    return said
+
+
+def _unusable(why: str) -> AttemptFault:
+    return AttemptFault(IssueCode.DEPENDENCY_MISSING, f"terminus2: {why}", request_fault=True)
+
+
+def _last_line(errors: IO[bytes]) -> str:
+    errors.seek(max(0, os.fstat(errors.fileno()).st_size - 2000))
+    lines = errors.read().decode("utf-8", "replace").strip().splitlines()
+    return lines[-1] if lines else "it ended without a word"
 
 
 def _started(python: Path, errors: int) -> tuple[subprocess.Popen[bytes], socket.socket]:
@@ -180,10 +197,6 @@ def _started(python: Path, errors: int) -> tuple[subprocess.Popen[bytes], socket
             )  # fmt: skip
         except OSError as error:
             ours.close()
-            raise AttemptFault(
-                IssueCode.DEPENDENCY_MISSING,
-                f"terminus2: {python} cannot be started: {error}",
-                request_fault=True,
-            ) from error
+            raise _unusable(f"{python} cannot be started: {error}") from error
     ours.setblocking(False)
     return process, ours

@@ -103,7 +103,9 @@ class Agent(Terminus2):
             told = step.model_dump(mode="json", exclude_none=True)
             self._link.say("step", step=told, subagent=agent_name)
         return SubagentTrajectoryRef(
-            session_id=session_id, extra={"summary": more.get("summary_text", "")}
+            trajectory_id=session_id,
+            session_id=session_id,
+            extra={"summary": more.get("summary_text", "")},
         )
 
     async def has_terminal(self) -> bool:

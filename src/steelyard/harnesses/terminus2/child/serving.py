@@ -47,6 +47,8 @@ def _import(control: socket.socket) -> None:
     logging.disable(logging.CRITICAL)
     from importlib.metadata import version
 
+    # The version first: where it is another one, nobody waits for the rest.
+    control.sendall(json.dumps({"harbor": version("harbor")}).encode() + b"\n")
     import litellm
 
     from . import agent as _agent  # noqa: F401 — what every attempt needs is imported here
@@ -54,7 +56,7 @@ def _import(control: socket.socket) -> None:
     litellm.disable_hf_tokenizer_download = True  # tokens are counted without a network
     gc.collect()
     gc.freeze()  # pages that the forks share stay shared
-    control.sendall(json.dumps({"harbor": version("harbor")}).encode() + b"\n")
+    control.sendall(b"{}\n")
 
 
 def _serve(control: socket.socket, folder: Path, children: dict[int, int]) -> None:
