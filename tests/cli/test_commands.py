@@ -39,7 +39,8 @@ def test_list_without_a_kind_shows_every_kind_that_has_anything(steelyard: Run) 
     assert "humaneval" in ran.out
     document = steelyard("list", "--json").json["components"]
     assert [one["id"] for one in document["harness"]] == [
-        "chat", "command", "claude_code", "codex", "mini_swe_agent", "oracle", "nop",
+        "chat", "command", "claude_code", "codex", "mini_swe_agent",
+        "terminal_agent", "terminus2", "oracle", "nop",
     ]  # fmt: skip
     assert document["scanner"] == []
 

@@ -29,11 +29,13 @@ from steelyard.engine.spec import (
     RequestSpec,
 )
 from steelyard.engine.spec_json import result_from_bytes, spec_to_bytes
+from steelyard.harnesses.cli_agent.table import AGENTS
 from steelyard.results.checkpoints import read_checkpoint
 from steelyard.testing.endpoint import MockEndpoint
 from tests.engine.fakes import FakeHarness, Watch, services
 from tests.engine.fakes import spec as fake_spec
 from tests.harnesses.asking import AGENT
+from tests.harnesses.cli_agent.running import DATA_DIR, install
 
 pytestmark = pytest.mark.integration
 
@@ -42,6 +44,12 @@ SECRET = "sk-canary-0123456789"
 HARNESSES = sorted(BUILTINS[Kind.HARNESS])
 PARAMS: dict[str, dict[str, Any]] = {"command": {"run": ["python3", "-c", AGENT]}}
 ENVIRONMENTS = sorted(BUILTINS[Kind.ENVIRONMENT])
+PROTOCOLS = {"chat": "openai-chat", "command": "openai-chat", "terminal_agent": "openai-chat"} | {
+    name: agent.protocols[0] for name, agent in AGENTS.items()
+}
+"""Of the harnesses that call a model."""
+INSTALLED = (*AGENTS, "terminus2")
+"""Programs that are installed once and take seconds to start: one benchmark is enough for them."""
 
 
 def maker(secrets: SecretStore) -> Maker:
@@ -50,12 +58,17 @@ def maker(secrets: SecretStore) -> Maker:
 
 
 def spec(
-    benchmark: str, harness: str, environment: str, model: dict[str, Any] | None
+    benchmark: str,
+    harness: str,
+    environment: str,
+    model: dict[str, Any] | None,
+    env_params: dict[str, Any] | None = None,
 ) -> ExecutionSpec:
     component = ComponentSpec(benchmark)
     task = maker(SecretStore({})).component(Kind.BENCHMARK, component).load_tasks()[0]
     played = ComponentSpec(harness, PARAMS.get(harness, {}))
-    request = RequestSpec("r", component, played, ComponentSpec(environment), model)
+    place = ComponentSpec(environment, env_params or {})
+    request = RequestSpec("r", component, played, place, model, data_dir=str(DATA_DIR))
     return ExecutionSpec(request, task, 1, 1, f"test-{secrets.token_hex(8)}", 1)
 
 
@@ -90,22 +103,48 @@ def model_settings(endpoint: MockEndpoint, **more: Any) -> dict[str, Any]:
     return settings | more
 
 
+def where(environment: str, request: pytest.FixtureRequest) -> dict[str, Any]:
+    if environment != "docker":
+        return {}
+    host, image = (request.getfixturevalue(name) for name in ("docker_host", "debian_image"))
+    return {"host": host, "image": image}
+
+
 @pytest.mark.parametrize("environment", ENVIRONMENTS)
-@pytest.mark.parametrize("harness", HARNESSES)
+@pytest.mark.parametrize("harness", [name for name in HARNESSES if name not in INSTALLED])
 @pytest.mark.parametrize("benchmark", [PACK, "humaneval"], ids=["pack", "humaneval"])
 def test_every_built_in_gives_the_same_result_over_the_seam(
-    benchmark: str, harness: str, environment: str
+    benchmark: str, harness: str, environment: str, request: pytest.FixtureRequest
 ) -> None:
     with MockEndpoint("--text", "no idea") as endpoint:
-        model = model_settings(endpoint) if harness in ("chat", "command") else None
-        one = spec(benchmark, harness, environment, model)
+        protocol = PROTOCOLS.get(harness)
+        model = model_settings(endpoint, api_protocol=protocol) if protocol else None
+        one = spec(benchmark, harness, environment, model, where(environment, request))
         there, here = in_fresh_interpreter(one), in_process(one, SecretStore({}))
     assert there.outcome is Outcome.SCORED, there.issues
     assert there.metrics == here.metrics
     assert (there.answer, there.trust, there.usage) == (here.answer, here.trust, here.usage)
-    assert there.usage.requests == (harness in ("chat", "command"))
+    assert bool(there.usage.requests) is (harness in PROTOCOLS)
     assert [step.source for step in there.steps] == [step.source for step in here.steps]
     assert bool(there.metrics[next(iter(there.metrics))]) is (harness == "oracle")
+
+
+@pytest.mark.parametrize("environment", ENVIRONMENTS)
+@pytest.mark.parametrize("harness", AGENTS)
+def test_an_installed_agent_comes_to_the_same_over_the_seam(
+    harness: str, environment: str, request: pytest.FixtureRequest
+) -> None:
+    install(harness)
+    with MockEndpoint("--text", "no idea") as endpoint:
+        model = model_settings(endpoint, api_protocol=PROTOCOLS[harness])
+        one = spec(PACK, harness, environment, model, where(environment, request))
+        there, here = in_fresh_interpreter(one), in_process(one, SecretStore({}))
+    assert [issue.code for issue in there.issues] == [issue.code for issue in here.issues]
+    assert (there.outcome, there.metrics, there.trust) == (here.outcome, here.metrics, here.trust)
+    if environment == "host_process":  # which mounts nothing
+        assert there.request_fault is not None
+    else:
+        assert there.usage.requests > 0
 
 
 def test_what_is_kept_goes_over_the_seam_as_references_to_files_of_this_host(

@@ -34,7 +34,7 @@ def test_each_built_in_provider_is_limited_to_128_and_local_ones_are_not_paced(
 ) -> None:
     limits = planned(tmp_path, request()).limits
     assert limits.task_concurrency == 32
-    assert dict(limits.provider_limits) == {"host_process": 128, "sandbox": 128}
+    assert dict(limits.provider_limits) == {"docker": 128, "host_process": 128, "sandbox": 128}
     assert dict(limits.env_open_qps) == {}
 
 
@@ -49,7 +49,7 @@ def test_what_the_user_sets_replaces_the_defaults_and_zero_is_no_limit(tmp_path:
     name = f"{COMPONENTS}:Remote"
     runtime = {"provider_limits": {"sandbox": 8, "host_process": 0}, "env_open_qps": {name: 0}}
     limits = planned(tmp_path, request(environment={"id": name}), runtime=runtime).limits
-    assert dict(limits.provider_limits) == {"host_process": 0, "sandbox": 8}
+    assert dict(limits.provider_limits) == {"docker": 128, "host_process": 0, "sandbox": 8}
     assert dict(limits.env_open_qps) == {name: 0}
 
 

@@ -93,6 +93,7 @@ def as_agent_program(agent: Agent, call: ExecCall) -> ExecResult:
 WORLDS: dict[str, dict[str, Any]] = {
     "chat": {},
     "oracle": {},
+    "terminal_agent": {},
     "nop": {},
     "command": {
         "params": {"run": ["echo", "42"]},
