@@ -90,6 +90,9 @@ def test_a_task_is_a_test(tmp_path: Path) -> None:
         "right": "passed", "once": "passed", "wrong": "failure", "short": "failure",
         "broke": "error", "skipped": "skipped", "3 more tasks": "skipped",
     }  # fmt: skip
+    assert {each.attrib["name"]: each.attrib["value"] for each in suite[0]} == {
+        "run_id": "a", "metric": "accuracy", "planned_tasks": "9", "planned_attempts": "18",
+    }  # fmt: skip
     assert verdicts(gates) == {"--fail-under a=1 r": "failure", "--require-official r": "passed"}
     message = suite.find("testcase[@name='broke']/error").attrib["message"]  # type: ignore[union-attr]
     assert message == "attempt 2: FATAL scorer_crashed (run): because"

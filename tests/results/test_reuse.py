@@ -199,6 +199,23 @@ def test_another_generation_is_executed(tmp_path: Path) -> None:
     assert (kind, "agent" in reason) == ("execute", True)
 
 
+@pytest.mark.parametrize(
+    ("outcome", "reason"),
+    [
+        (Outcome.SKIPPED_BUDGET, "it did not end by itself: skipped_budget"),
+        (Outcome.CANCELLED, "it did not end by itself: cancelled"),
+        (Outcome.FAILED_FATAL, "it ended FATAL"),
+        (Outcome.SCORED, "what the agent was asked has changed"),
+    ],
+)
+def test_an_attempt_without_an_identity_is_executed_and_nothing_is_said_to_have_changed(
+    outcome: Outcome, reason: str, tmp_path: Path
+) -> None:
+    """It never began, or our own fault ended it; only a result needs an identity to be taken."""
+    record = a_record(outcome=outcome, executions=0, generation=None, evaluation=None)
+    assert decide(source_of(tmp_path, record)) == ("execute", reason)
+
+
 def test_another_evaluation_is_executed_and_says_why(tmp_path: Path) -> None:
     kind, reason = decide(source_of(tmp_path, a_record()), evaluation="f" * 32)
     assert (kind, "scored" in reason) == ("execute", True)

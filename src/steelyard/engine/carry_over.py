@@ -4,8 +4,9 @@ Decided for all of them before the first starts, so that what is taken needs no 
 creation token and no reservation. Records are read again when they are written: only numbers
 are kept meanwhile.
 
-A run that died while it was taking from another holds only part of what was finished. So the
-sources are a chain: the run that is reused, then what it had not finished taking from.
+A run that ended while it was taking from another, or before it had scored all that it was to
+score again, holds only part of what was finished. So the sources are a chain: the run that is
+reused, then what it had not finished taking from.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from steelyard.components.benchmark import Task
 from steelyard.components.issues import Issue, IssueCode, Outcome, Phase
@@ -24,6 +25,7 @@ from steelyard.engine.request_plan import RequestPlan
 from steelyard.engine.spec import ExecutionResult, SavedWork
 from steelyard.results.artifacts import remove_kept
 from steelyard.results.checkpoints import Checkpoint, CheckpointDamaged, carry_checkpoint
+from steelyard.results.documents import part, read_run_document
 from steelyard.results.files import Faults, StorageFailed
 from steelyard.results.journal import EventKind
 from steelyard.results.layout import attempt_folder
@@ -31,6 +33,9 @@ from steelyard.results.reader import RunReader
 from steelyard.results.records import AttemptRecord
 from steelyard.results.reuse import Decision, DecisionKind, Rescoring, ReuseSource
 from steelyard.results.run_folder import RunFolder
+
+_NOT_ENDED: Final = (Outcome.CANCELLED, Outcome.SKIPPED_BUDGET, Outcome.NOT_STARTED)
+_FILTERS: Final = ("sample_ids", "exclude_ids", "shard", "limit")
 
 
 class WorkLost(Fault):
@@ -65,36 +70,59 @@ class CarryOver:
 
 
 def source_chain(first: Path, limits: Mapping[str, Any]) -> tuple[ReuseSource, ...]:
-    """Open a run to reuse, and behind it the run it had not finished taking from, and so on.
+    """Open a run to reuse, and behind it each run that still holds what this one has not.
 
     Raises:
-        RunUnreadable: the first cannot be read. One behind it that cannot is left out.
+        RunUnreadable: the first cannot be read. One behind it that cannot ends the chain.
     """
     chain = [ReuseSource(first, limits=limits)]
     seen = {first}
-    behind = _unfinished_source(first)
+    behind, is_needed = _behind(first)
     while behind is not None and behind not in seen:
         seen.add(behind)
         try:
-            chain.append(ReuseSource(behind, limits=limits))
+            if is_needed:
+                chain.append(ReuseSource(behind, limits=limits))
         except SteelyardError:
             break
-        behind = _unfinished_source(behind)
+        behind, is_needed = _behind(behind)
     return tuple(chain)
 
 
-def _unfinished_source(root: Path) -> Path | None:
-    """The run that this one began to take from and did not finish; None mostly."""
+def _behind(root: Path) -> tuple[Path | None, bool]:
+    """Give the run that this one took from, and whether something may still be only there."""
     source: Path | None = None
     try:
-        for event in RunReader(root).events():
-            if event.get("kind") == EventKind.PLANNED and event.get("reuse"):
+        reader = RunReader(root)
+        for event in reader.events():
+            if event.get("kind") == EventKind.PLANNED:
+                if not event.get("reuse"):
+                    return None, False
                 source = root.parent / Path(str(event["reuse"])).name
-            elif event.get("kind") == EventKind.CARRIED:
-                return None
+            elif source is not None and event.get("kind") == EventKind.CARRIED:
+                return source, _left_something(reader, source, event)
     except SteelyardError:
-        return None
-    return source
+        return source, True
+    return source, True
+
+
+def _left_something(reader: RunReader, source: Path, carried: Mapping[str, Any]) -> bool:
+    """True where a run that has all it took whole may not have all that was to be had.
+
+    Work that is scored again is copied once its turn comes, and a run of fewer tasks leaves the
+    others where they are.
+    """
+    if _filters(reader.document) != _filters(read_run_document(source)):
+        return True
+    if carried.get("rescored") == 0:
+        return False
+    outcomes = reader.settled_ledger.outcomes
+    return any(outcomes.get(outcome) for outcome in _NOT_ENDED)
+
+
+def _filters(document: Mapping[str, Any]) -> list[Any]:
+    execution = part(part(dict(document), "request"), "execution")
+    return [execution.get(name) or None for name in _FILTERS]
 
 
 def divide(plan: RequestPlan, tasks: Sequence[Task], chain: tuple[ReuseSource, ...]) -> CarryOver:

@@ -153,7 +153,8 @@ def _changed(plan: RequestPlan, source: ReuseSource) -> str:
 async def take_over(run: RunState, tasks: Sequence[Task], carry: CarryOver) -> None:
     """Record what an earlier run has ended, a few at a time, while the rest runs.
 
-    Only what was taken whole ends with `carried`: until then the earlier run is still needed.
+    It ends with `carried`, which says how many are to be scored again: until they have been, the
+    earlier run is still needed.
     """
     for warning in carry.warnings:
         run.journal.event(EventKind.WARNING, message=warning)
@@ -169,7 +170,7 @@ async def take_over(run: RunState, tasks: Sequence[Task], carry: CarryOver) -> N
         run.journal.fail(error)
     for task, attempt in carry.skipped:
         run.keep(task, run.skipped(task, attempt, Outcome.SKIPPED_PASSED))
-    run.journal.event(EventKind.CARRIED, attempts=len(carry.taken))
+    run.journal.event(EventKind.CARRIED, attempts=len(carry.taken), rescored=len(carry.rescored))
     run.journal.flush()
 
 

@@ -155,17 +155,23 @@ def _run_suite(number: int, name: str, root: Path, room: _Room) -> Iterator[str]
         for record in reader.records():
             _note(states.setdefault(record.task_id, _TaskState()), record, metric)
         k = reader.plan.get("k")
-        planned = -(-reader.settled_ledger.planned // (k if isinstance(k, int) and k > 0 else 1))
+        planned = reader.settled_ledger.planned
+        planned_tasks = -(-planned // (k if isinstance(k, int) and k > 0 else 1))
     except SteelyardError as error:
         case = _TestCase("run", verdict="error", kind="unreadable", message=str(error))
         yield from _suite(number, _Suite(name, str(root.name), _NO_TIME), [case])
         return
-    unseen = planned - len(states)
+    unseen = planned_tasks - len(states)
     suite = _Suite(
         name,
         reader.run_id,
         _timestamp(reader.document),
-        {"run_id": reader.run_id, "metric": metric.name, "planned_attempts": planned},
+        {
+            "run_id": reader.run_id,
+            "metric": metric.name,
+            "planned_tasks": planned_tasks,
+            "planned_attempts": planned,
+        },
     )
     verdicts = [_verdict(state) for state in states.values()]
     yield _suite_head(number, suite, verdicts + ["skipped"] * (unseen > 0), states.values())

@@ -157,7 +157,9 @@ class ReuseSource:
         try:
             self._index = AttemptIndex(RunFiles(root).attempts)
         except OSError as error:
-            raise RunUnreadable(root, f"its attempts.jsonl cannot be read: {error.strerror or error}") from error
+            raise RunUnreadable(
+                root, f"its attempts.jsonl cannot be read: {error.strerror or error}"
+            ) from error
         source_request = part(self.document, "request")
         self._has_same_limits = limits is None or dict(limits) == fired_limits(source_request)
 
@@ -205,13 +207,15 @@ class ReuseSource:
         if saved is None:
             pending = self._pending(task_id, attempt, generation, rescoring)
             return pending or self._missing(task_id, attempt)
-        if saved.generation != generation:
-            return _execute(ASKED_ANEW)
+        is_same = saved.generation == generation
+        if not is_same and (saved.generation is not None or saved.outcome in REUSABLE):
+            return _execute(ASKED_ANEW)  # without an identity: it never began, or was lost
         broken = self._broken_file(saved)
         lost = f"{self._name(task_id, attempt)}: {broken}"
         fatal = [issue for issue in saved.last_issues if issue.severity is Severity.FATAL]
         if fatal or saved.outcome is Outcome.FAILED_FATAL:
-            if fatal and rescoring.resumes and all(i.phase is Phase.EVALUATE for i in fatal):
+            scoring_failed = all(i.phase is Phase.EVALUATE for i in fatal)
+            if fatal and is_same and rescoring.resumes and scoring_failed:
                 again = self._again(saved, "only its scoring failed", rescoring, broken)
                 if again is not None:
                     return again
