@@ -128,7 +128,7 @@ def test_what_makes_no_sense_is_exit_2(
 
 
 def test_more_than_a_lowered_limit_is_explained() -> None:
-    none = {"spent_usd": 0.0, "limit_usd": None, "spent_tokens": 0, "limit_tokens": None}
+    none = {"spent_usd": None, "limit_usd": None, "spent_tokens": None, "limit_tokens": None}
     use = {"running": 8, "limit": 2}
     lines = status_lines(
         {"state": "running", "task_concurrency": 4, "running": 8, "providers": {"sandbox": use},
@@ -152,9 +152,18 @@ def test_a_status_right_after_a_change_counts_what_it_let_start(
     assert status["running"] == sum(one["running"] for one in status["requests"]) == 6
 
 
+def test_what_no_budget_bounds_is_not_said_to_be_nothing(
+    project: Path, steelyard: Run, going: Callable[..., Any]
+) -> None:
+    going(SLOW)
+    status = steelyard("ctl", "latest", "--json").json["status"]
+    for budget in (status["budget"], *(one["budget"] for one in status["requests"])):
+        assert set(budget.values()) == {None}
+
+
 def test_a_status_names_budgets_and_what_is_waited_for() -> None:
     budget = {"spent_usd": 1.5, "limit_usd": 2.0, "spent_tokens": 70, "limit_tokens": 100}
-    none = {"spent_usd": 0.0, "limit_usd": None, "spent_tokens": 0, "limit_tokens": None}
+    none = {"spent_usd": None, "limit_usd": None, "spent_tokens": None, "limit_tokens": None}
     one: dict[str, Any] = {
         "name": "a", "state": "running", "planned": None, "ended": 0, "running": 0, "queued": 0,
         "outcomes": {"failed_fatal": 1, "timed_out": 2, "scored": 4}, "cost_usd": None,

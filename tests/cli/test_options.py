@@ -67,6 +67,7 @@ RUN = ("run", "humaneval", "chat", "m")
         (["--model-params", '{"a": 1}', "-P", "model.b=2"], "model.params", {"a": 1, "b": 2}),
         (["--retry-pattern-list", '["a", "b"]'], "execution.retry_pattern_list", ["a", "b"]),
         (["--retry-pattern-list", "[Cc]onn"], "execution.retry_pattern_list", ["[Cc]onn"]),
+        (["--retry-pattern-list", "null"], "execution.retry_pattern_list", []),
         (["--limit", "2"], "execution.limit", 2),
         (["--sample-ids", "a, b", "--sample-ids", '["c,d"]'], "execution.sample_ids",
          ["a", "b", "c,d"]),

@@ -309,6 +309,7 @@ def _overrides(option: SettingOption, value: Any) -> Iterator[Override]:
                 item
                 for text in value
                 for item in (_array(text, flag) if _is_array(text) else [text])
+                if item != "null"  # as in a file: no patterns
             ]
             yield Override(path, patterns, flag)
         case OptionKind.OBJECT:

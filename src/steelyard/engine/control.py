@@ -123,10 +123,11 @@ class LaunchStatus:
 
 
 def _budget_json(budget: BudgetStanding) -> dict[str, Any]:
+    # What has no limit is not booked: nothing is known of it here, which is not nothing.
     return {
-        "spent_usd": without_noise(budget.spent_usd),
+        "spent_usd": None if budget.limit_usd is None else without_noise(budget.spent_usd),
         "limit_usd": budget.limit_usd,
-        "spent_tokens": budget.spent_tokens,
+        "spent_tokens": None if budget.limit_tokens is None else budget.spent_tokens,
         "limit_tokens": budget.limit_tokens,
     }
 
