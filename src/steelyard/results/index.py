@@ -106,6 +106,9 @@ class AttemptIndex:
         for offset, data in LineFile(self.path, known=KNOWN_ATTEMPT_SCHEMAS):
             if offset >= self.end:
                 return
+            if not self.duplicates and not self.malformed:
+                yield data  # every line counts
+                continue
             task_id, attempt = data.get("task_id"), data.get("attempt")
             if not isinstance(task_id, str) or not isinstance(attempt, int):
                 continue

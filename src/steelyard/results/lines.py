@@ -114,6 +114,8 @@ class LineFile:
         self.damage: Damage | None = None
         self.end = start
         self._known = known or {}
+        self._fine: object = None
+        """The schema that was last found to be known: mostly that of all lines."""
 
     def __iter__(self) -> Iterator[tuple[int, dict[str, Any]]]:
         try:
@@ -138,7 +140,7 @@ class LineFile:
 
     def _future(self, obj: dict[str, Any]) -> str | None:
         schema = obj.get("schema")
-        if schema is None:
+        if schema is None or schema == self._fine:
             return None
         name, _, version = str(schema).partition("/")
         newest, number = self._known.get(name), version_number(version)
@@ -147,6 +149,7 @@ class LineFile:
         if newest is not None and (number is None or number > newest):
             said = f"{str(schema)[:80]!r}"
             return f"the schema {said} is newer than {name}/{newest}, the newest known"
+        self._fine = schema
         return None
 
 

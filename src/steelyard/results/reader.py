@@ -298,6 +298,8 @@ class RunReader:
         for event in self.events():
             kind = event.get("kind")
             if kind == EventKind.STARTED:
+                if _is_recorded(event, index):
+                    continue
                 flight = _flight(event)
                 if flight is None:
                     self._warn(f"events.jsonl: event {event.get('seq')} names no attempt")
@@ -356,6 +358,14 @@ def _waiting(event: Mapping[str, Any]) -> InFlight | None:
     except (KeyError, TypeError, ValueError, OverflowError):
         usage = Usage(cost_usd=None)
     return replace(flight, earlier_usage=usage, is_waiting=True)
+
+
+def _is_recorded(event: Mapping[str, Any], index: AttemptIndex) -> bool:
+    """True where the attempt of a `started` event has a record: nearly always."""
+    task_id, attempt = event.get("task_id"), event.get("attempt")
+    if not isinstance(task_id, str) or not isinstance(attempt, int):
+        return False
+    return attempt_key(task_id, attempt) in index
 
 
 def _flight(event: Mapping[str, Any]) -> InFlight | None:

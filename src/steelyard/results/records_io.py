@@ -28,6 +28,8 @@ INLINE_LIMIT_BYTES: Final = 64 * 1024
 _TIMES: Final = ("queued_s", "setup_s", "agent_s", "waited_s", "collect_s", "evaluate_s")
 
 
+_SURE_S: Final = 1e12
+"""What lies between is a number of seconds for sure."""
 _LATER: Final = frozenset({"evaluation_mode", "checkpoint", "answer_sha256", "content"})
 """Fields that records of earlier versions lack."""
 
@@ -98,8 +100,9 @@ def record_from_json(data: Mapping[str, Any]) -> AttemptRecord:
         if data["schema"] != ATTEMPT_SCHEMA:
             raise ValueError(f"is {data['schema']!r}, not {ATTEMPT_SCHEMA!r}")
         fields: dict[str, Any] = {}
-        for field, read in _READERS.items():
-            fields[field] = read(data.get(field) if field in _LATER else data[field])
+        for field, as_it_is, is_later, read in _FIELDS:
+            value = data.get(field) if is_later else data[field]
+            fields[field] = value if type(value) in as_it_is else read(value)
     except KeyError as error:
         raise MalformedRecord(f"the record has no field {error.args[0]!r} ({field})") from error
     except (ValueError, TypeError, AttributeError, OverflowError) as error:
@@ -122,7 +125,12 @@ def _trajectory(value: Any) -> Mapping[str, Any] | None:
 def timing_from_json(value: Any) -> Timing:
     """Read the record's `timing`; raise `ValueError`, `KeyError` or `TypeError` on another."""
     return Timing(
-        **{name: seconds(value[name]) for name in _TIMES},
+        **{
+            name: lasted
+            if type(lasted := value[name]) is float and -_SURE_S < lasted < _SURE_S
+            else seconds(lasted)
+            for name in _TIMES
+        },
         backoff_s=seconds(value.get("backoff_s", 0.0)),  # records of before retries have none
         started_at=optional_text(value["started_at"]),
         finished_at=optional_text(value["finished_at"]),
@@ -158,3 +166,18 @@ _READERS: Final[Mapping[str, Callable[[Any], Any]]] = MappingProxyType(
     }
 )
 """How each field is read; a test compares them with those of `AttemptRecord`."""
+
+_NOTHING: Final = type(None)
+_AS_IT_IS: Final[Mapping[Callable[[Any], Any], frozenset[type]]] = MappingProxyType(
+    {
+        text: frozenset({str}),
+        optional_text: frozenset({str, _NOTHING}),
+        mapping: frozenset({dict}),
+        optional_mapping: frozenset({dict, _NOTHING}),
+    }
+)
+"""Readers that give back what is of these types: records are read by the hundred thousand."""
+_FIELDS: Final = tuple(
+    (field, _AS_IT_IS.get(read, frozenset()), field in _LATER, read)
+    for field, read in _READERS.items()
+)

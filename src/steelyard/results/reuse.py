@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from steelyard.components.issue_patterns import IssuePatterns
 from steelyard.components.issues import IssueCode, Outcome, Phase, Severity
@@ -36,6 +36,8 @@ from steelyard.results.plain_files import MAX_KEPT_FILE_BYTES, read_plain, sha25
 from steelyard.results.real_paths import real_path
 from steelyard.results.records import AttemptRecord
 from steelyard.results.records_io import MalformedRecord
+from steelyard.results.rescoring import NO_RESCORING, TakenToScore
+from steelyard.results.rescoring import Rescoring as Rescoring
 from steelyard.results.reuse_choice import PlanShape as PlanShape
 from steelyard.results.reuse_choice import SourceChoice as SourceChoice
 from steelyard.results.reuse_choice import SourceUnusable as SourceUnusable
@@ -72,54 +74,6 @@ class Decision:
     """What was wrong with saved data that should have been there."""
     checkpoint: Checkpoint | None = None
     """For RESCORE, where the record alone does not hold what scoring takes."""
-
-
-@dataclass(frozen=True, slots=True)
-class Rescoring:
-    """What a present request can do with an agent's saved work."""
-
-    answer_suffices: bool = False
-    """Scoring needs the agent's answer and nothing else: a record holds all that it takes."""
-    from_checkpoint: bool = True
-    """False in evaluation mode `reuse`, where scoring needs an environment that is gone."""
-    resumes: bool = True
-    """False where an attempt whose scoring is pending or failed is to run whole again."""
-    scores_timed_out: bool = False
-    """True where what an agent had done when its time ran out is scored."""
-    is_thorough: bool = True
-    """Whether what lies beside a checkpoint is read and compared, or only looked for."""
-
-
-class TakenToScore(Protocol):
-    """A `Rescoring`, or what finds it out when it is asked."""
-
-    @property
-    def answer_suffices(self) -> bool:
-        """See `Rescoring`."""
-        ...
-
-    @property
-    def from_checkpoint(self) -> bool:
-        """See `Rescoring`."""
-        ...
-
-    @property
-    def resumes(self) -> bool:
-        """See `Rescoring`."""
-        ...
-
-    @property
-    def scores_timed_out(self) -> bool:
-        """See `Rescoring`."""
-        ...
-
-    @property
-    def is_thorough(self) -> bool:
-        """See `Rescoring`."""
-        ...
-
-
-NO_RESCORING: Final = Rescoring(from_checkpoint=False)
 
 
 def fired_limits(request: Request | Mapping[str, Any]) -> dict[str, Any]:
@@ -205,7 +159,7 @@ class ReuseSource:
         except (MalformedRecord, OSError) as error:
             return _execute("its record cannot be used", f"{self._name(task_id, attempt)}: {error}")
         if saved is None:
-            pending = self._pending(task_id, attempt, generation, rescoring)
+            pending = self._pending(task_id, attempt, generation, retry_patterns, rescoring)
             return pending or self._missing(task_id, attempt)
         is_same = saved.generation == generation
         if not is_same and (saved.generation is not None or saved.outcome in REUSABLE):
@@ -221,11 +175,10 @@ class ReuseSource:
                     return again
             return _execute(f"it ended FATAL{f': {fatal[0].code}' if fatal else ''}")
         if saved.outcome not in REUSABLE:
-            pending = self._pending(task_id, attempt, generation, rescoring)
+            pending = self._pending(task_id, attempt, generation, retry_patterns, rescoring)
             return pending or _execute(f"it did not end by itself: {saved.outcome}")
-        matching = IssuePatterns.of(retry_patterns or ()).first_match(saved.last_issues)
-        if matching is not None:
-            return _execute(f"its ERROR matches a retry pattern: {matching.code}")
+        if (matched := _to_be_retried(saved, retry_patterns)) is not None:
+            return matched
         if not self._has_same_limits and _met_a_limit(saved):
             why = "a limit ended it, and the limits have changed"
             if rescoring.resumes and _met_it_in_scoring(saved):
@@ -274,9 +227,17 @@ class ReuseSource:
         return Decision(DecisionKind.RESCORE, reason, self._taken(saved), checkpoint=found)
 
     def _pending(
-        self, task_id: str, attempt: int, generation: str, rescoring: TakenToScore
+        self,
+        task_id: str,
+        attempt: int,
+        generation: str,
+        retry_patterns: Sequence[str] | None,
+        rescoring: TakenToScore,
     ) -> Decision | None:
-        """Say what becomes of an attempt whose agent was done and whose score is not recorded."""
+        """Say what becomes of an attempt whose agent was done and whose score is not recorded.
+
+        Its checkpoint may be that of an execution which was being replaced by a retry.
+        """
         if not rescoring.resumes:
             return None
         try:
@@ -290,6 +251,8 @@ class ReuseSource:
             warning = f"{self._name(task_id, attempt)}: {error}"
             return _execute("its checkpoint cannot be used", warning)
         record = _pending_record(found)
+        if (matched := _to_be_retried(record, retry_patterns)) is not None:
+            return matched
         if not self._has_same_limits and _met_a_limit(record):
             return _execute("a limit ended it, and the limits have changed")
         broken = self._broken_file(record)
@@ -399,6 +362,13 @@ class ReuseSource:
                 "cost_usd": saved.usage.cost_usd,
             },
         )
+
+
+def _to_be_retried(saved: AttemptRecord, patterns: Sequence[str] | None) -> Decision | None:
+    matching = IssuePatterns.of(patterns or ()).first_match(saved.last_issues)
+    if matching is None:
+        return None
+    return _execute(f"its ERROR matches a retry pattern: {matching.code}")
 
 
 def _met_a_limit(saved: AttemptRecord) -> bool:
