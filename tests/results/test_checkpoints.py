@@ -138,6 +138,25 @@ def test_a_pending_attempt_is_executed_where_its_checkpoint_may_not_be_used(
     assert wanted in found.reason
 
 
+@pytest.mark.parametrize("records", [(), (Outcome.CANCELLED,)], ids=["killed", "stopped"])
+@pytest.mark.parametrize("pattern", ["agent_timed_out", "elsewhere"])
+def test_an_execution_that_a_retry_was_replacing_is_not_taken_for_pending(
+    records: tuple[Outcome, ...], pattern: str, tmp_path: Path
+) -> None:
+    """The checkpoint is that of the execution before, whose score did not count."""
+    cut = [a_record("plain", 1, outcome=outcome, metrics={}) for outcome in records]
+    root = a_dead_run(tmp_path, *cut)
+    issue = Issue.of(IssueCode.AGENT_TIMED_OUT, Phase.RUN, "its time ran out")
+    write_checkpoint(root, replace(keep_inputs(root, "plain", 1), issues=(issue,)))
+    source = ReuseSource(root)
+    found = source.decide("plain", 1, generation("plain"), EVALUATION, (pattern,), PENDING)
+    if pattern == "elsewhere":
+        assert found.kind is DecisionKind.RESCORE
+    else:
+        assert found.reason == "its ERROR matches a retry pattern: agent_timed_out"
+        assert found.kind is DecisionKind.EXECUTE
+
+
 def test_a_cut_off_attempt_whose_agent_was_done_is_pending_too(tmp_path: Path) -> None:
     root = a_dead_run(tmp_path, a_record("plain", 1, outcome=Outcome.CANCELLED, metrics={}))
     found = ReuseSource(root).decide("plain", 1, generation("plain"), "e", (), PENDING)
