@@ -5,10 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-KEYS = (
-    "sed -i s/helo/hello/ note.txt\n",
-    "uname -s > system.txt\n",
-)
+KEYS = ("sed -i s/helo/hello/ note.txt", "uname -s > system.txt")
 DONE = "The greeting is mended."
 
 
@@ -18,33 +15,42 @@ def answer(call: dict[str, Any]) -> Any:
     said = json.dumps(body)
     if "GREETING-JOB" not in said:
         return "not my job"
-    turn = turns_in(body)
-    keys = KEYS[turn : turn + 1]
-    if "<response>" in said:
-        return xml(keys, turn)
-    return as_json(keys, turn)
+    typed, keys = next_keys(KEYS, said)
+    plan = DONE if not keys else "I type a line." if typed else "I wait."
+    return (xml if "<response>" in said else as_json)(keys, plan)
 
 
-def as_json(keys: tuple[str, ...], turn: int) -> str:
+def next_keys(lines: tuple[str, ...], said: str) -> tuple[bool, str]:
+    """Give what to type next: a line once the one before has ended, nothing at the end.
+
+    Args:
+        lines: to be typed.
+        said: the whole conversation.
+
+    Returns:
+        Whether a line is typed, and what; a key that does nothing waits.
+    """
+    for number, line in enumerate(lines):
+        mark = f"line-{number}-has"
+        if f"{mark}-ended" in said:
+            continue
+        if mark in said:
+            return False, " "
+        return True, f"{line}; echo {mark}''-ended\n"
+    return False, ""
+
+
+def as_json(keys: str, plan: str) -> str:
+    commands = [{"keystrokes": keys, "duration": 0.3}] if keys else []
     return json.dumps(
-        {
-            "analysis": f"Turn {turn + 1}.",
-            "plan": DONE if not keys else "I type a line.",
-            "commands": [{"keystrokes": key, "duration": 0.3} for key in keys],
-            "task_complete": not keys,
-        }
+        {"analysis": "", "plan": plan, "commands": commands, "task_complete": not keys}
     )
 
 
-def xml(keys: tuple[str, ...], turn: int) -> str:
-    typed = "".join(f'<keystrokes duration="0.3">{key}</keystrokes>\n' for key in keys)
+def xml(keys: str, plan: str) -> str:
+    typed = f'<keystrokes duration="0.3">{keys}</keystrokes>\n' if keys else ""
     return (
-        f"<response>\n<analysis>Turn {turn + 1}.</analysis>\n<plan>{DONE}</plan>\n"
+        f"<response>\n<analysis>I look.</analysis>\n<plan>{plan}</plan>\n"
         f"<commands>\n{typed}</commands>\n"
         f"<task_complete>{'false' if keys else 'true'}</task_complete>\n</response>"
     )
-
-
-def turns_in(body: dict[str, Any]) -> int:
-    turns = body["input"] if isinstance(body.get("input"), list) else body["messages"]
-    return sum(turn.get("role") == "assistant" for turn in turns)

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 from pathlib import Path
 from typing import Any
 
+_spec = importlib.util.spec_from_file_location(
+    "scripted", Path(__file__).with_name("scripted_model.py")
+)
+assert _spec is not None
+assert _spec.loader is not None
+_scripted = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(_scripted)
+as_json, next_keys = _scripted.as_json, _scripted.next_keys
 TASKS = Path(__file__).parents[3] / "examples" / "harbor"
 
 
@@ -13,16 +22,10 @@ def answer(call: dict[str, Any]) -> str:
     """Type the solution of the task that is told of, then say twice that it is done."""
     messages = call["body"]["messages"]
     told = messages[0]["content"]
-    turn = sum(message["role"] == "assistant" for message in messages)
-    keys = ""
-    if turn == 0:
-        (task,) = (
-            path.parent
-            for path in TASKS.glob("*/instruction.md")
-            if path.read_text().strip() in told
-        )
-        solution = (task / "solution" / "solve.sh").read_text()
-        keys = f"cat >/tmp/mine.sh <<'END-OF-MINE'\n{solution}\nEND-OF-MINE\nsh /tmp/mine.sh\n"
-    commands = [{"keystrokes": keys, "duration": 2.0}] if keys else []
-    said = {"analysis": "", "plan": "as I know it", "commands": commands, "task_complete": not keys}
-    return json.dumps(said)
+    (task,) = (
+        path.parent for path in TASKS.glob("*/instruction.md") if path.read_text().strip() in told
+    )
+    solution = (task / "solution" / "solve.sh").read_text()
+    lines = (f"cat >/tmp/mine.sh <<'END-OF-MINE'\n{solution}\nEND-OF-MINE\nsh /tmp/mine.sh",)
+    _typed, keys = next_keys(lines, json.dumps(messages))
+    return as_json(keys, "as I know it")

@@ -75,7 +75,7 @@ def test_its_docker_request_runs_with_terminus2_on_task_folders(
         assert one["outcome"] == "scored", (one["issues"], said)
         assert one["metrics"]["passed"] is True, one
         assert one["environment"]["provider"] == "docker"
-        assert one["usage"]["requests"] == 3
+        assert one["usage"]["requests"] >= 3
     whole = b"".join(path.read_bytes() for path in tmp_path.rglob("results/**/*") if path.is_file())
     assert KEY.encode() not in whole
 

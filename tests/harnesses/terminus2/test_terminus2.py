@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 import sys
+import tempfile
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -22,16 +23,20 @@ from steelyard.components.values import Message, Trust, Usage
 from steelyard.environments.host_process import HostProcess
 from steelyard.harnesses.terminus2 import Terminus2, server
 from steelyard.harnesses.terminus2.asking import MAX_REFUSED
+from steelyard.testing.checks import Check
 from steelyard.testing.endpoint import MockEndpoint
 from steelyard.testing.fake_harness_context import FakeHarnessContext
 from steelyard.testing.fake_model import ScriptedModel, response
+from steelyard.testing.harness_suite import harness_suite
 from tests.harnesses.cli_agent.running import ComponentSpec, model, run_agent
-from tests.harnesses.terminus2.package import DATA_DIR, DONE, installed, typed
+from tests.harnesses.terminus2.package import DONE, HOME, installed, typed
 from tests.harnesses.terminus2.scripted_model import DONE as MENDED
+from tests.harnesses.terminus2.shared import Apart, SharedTerminus2
 
 pytestmark = pytest.mark.integration
 
 FUNCTION = f"{Path(__file__).with_name('scripted_model.py')}:answer"
+SHARED = Path(__file__).with_name("shared.py")
 TASK = TaskInput((Message("user", "Do it."),))
 KEY = "sk-canary-84ac91be2d0f7735"
 
@@ -42,25 +47,17 @@ def endpoint() -> Iterator[MockEndpoint]:
         yield served
 
 
-@pytest.fixture(scope="module")
-def terminus() -> Iterator[Callable[..., Terminus2]]:
-    """Makes harnesses that share one process: importing the package takes seconds."""
-    first = Terminus2(Terminus2.Params())
-    first.data_dir = DATA_DIR
-    installed()
-    asyncio.run(first.prepare())
+@pytest.fixture
+def terminus() -> Callable[..., Terminus2]:
+    return lambda **params: SharedTerminus2(Terminus2.Params(**params))
 
-    def made(**params: Any) -> Terminus2:
-        one = Terminus2(Terminus2.Params(**params))
-        one._server = first._server
-        return one
 
-    yield made
-    asyncio.run(first.close())
+def server_of(harness: Terminus2) -> server.Server:
+    return asyncio.run(harness._running_server())
 
 
 def host() -> Environment:
-    return HostProcess(HostProcess.Params())
+    return Apart(HostProcess.Params())
 
 
 def sandbox() -> Environment:
@@ -145,14 +142,12 @@ def test_it_edits_a_file_and_runs_a_command_and_is_scored_for_it(
         assert MENDED in (result.answer or "")
         user, *agent = result.steps
         assert "GREETING-JOB" in user.message
-        assert [[call.name for call in step.tool_calls] for step in agent] == [
-            ["bash_command"],
-            ["bash_command"],
-            ["mark_task_complete"],
-            ["mark_task_complete"],
-        ]
-        assert "sed -i s/helo/hello/ note.txt" in agent[0].results[0].content
-        assert result.usage.requests == 4
+        called = [call.name for step in agent for call in step.tool_calls]
+        assert called[:-2] == ["bash_command"] * (len(agent) - 2)
+        assert called[-2:] == ["mark_task_complete"] * 2
+        assert "sed -i s/helo/hello/ note.txt" in agent[0].tool_calls[0].arguments
+        assert any("line-0-has-ended" in step.results[0].content for step in agent)
+        assert result.usage.requests == len(agent) >= 4
         assert result.usage.cost_usd
         told = [step.usage for step in agent if step.usage is not None]
         assert sum(usage.input_tokens for usage in told) == result.usage.input_tokens
@@ -265,10 +260,14 @@ def test_where_services_stay_so_does_what_runs_in_the_terminal(
 
 
 def test_a_cancelled_attempt_leaves_neither_terminal_nor_process(
-    terminus: Callable[..., Terminus2], docker_host: str, debian_image: str
+    terminus: Callable[..., Terminus2],
+    docker_host: str,
+    debian_image: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    temporary = Path(tempfile.mkdtemp(dir="/tmp"))  # short, as a socket's path must be
     harness = terminus()
-    assert harness._server is not None
+    pid = server_of(harness).pid
 
     async def main(environment: Environment, see: list[str]) -> str:
         reached = asyncio.Event()
@@ -285,29 +284,33 @@ def test_a_cancelled_attempt_leaves_neither_terminal_nor_process(
             async with asyncio.TaskGroup() as group:
                 task = group.create_task(harness.run(found))
                 await asyncio.wait_for(reached.wait(), 60)
-                assert len(children_of(harness._server.pid)) == 1  # type: ignore[union-attr]
+                assert len(children_of(pid)) == 1
                 task.cancel()
             return str((await (await found.session()).exec(see)).stdout_text)
         finally:
             await found.close()
             await environment.close()
 
+    monkeypatch.setenv("TMPDIR", str(temporary))
     for environment in (host(), docker(debian_image)):
         said = asyncio.run(main(environment, ["ps", "-eo", "args"]))
         assert "sleep 4712" not in said
-        assert children_of(harness._server.pid) == []
-    assert list(Path("/tmp").glob("steelyard-tmux-*")) == []
+        assert children_of(pid) == []
+    assert list(temporary.iterdir()) == []
+    temporary.rmdir()
 
 
 def test_what_runs_the_package_holds_no_variable_of_ours(
     terminus: Callable[..., Terminus2], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    process, control = server._started(installed(), os.open(os.devnull, os.O_WRONLY))
+    started = server._started(installed(), os.open(os.devnull, os.O_WRONLY))
     try:
-        found = Path(f"/proc/{process.pid}/environ").read_bytes()
+        while not (found := Path(f"/proc/{started.pid}/environ").read_bytes()):
+            assert started.is_alive
     finally:
-        server.Server(process, control).close()
+        started.close()
+    assert b"LITELLM_LOCAL_MODEL_COST_MAP" in found
     assert KEY.encode() not in found
 
 
@@ -315,8 +318,7 @@ def test_an_attempts_process_that_is_killed_is_our_fault(
     terminus: Callable[..., Terminus2],
 ) -> None:
     harness = terminus()
-    assert harness._server is not None
-    pid = harness._server.pid
+    pid = server_of(harness).pid
 
     async def kill(_request: ModelRequest) -> ModelResponse:
         for child in children_of(pid):
@@ -401,3 +403,23 @@ def test_another_version_than_asked_for_is_refused() -> None:
 def test_its_parameters_are_its_own() -> None:
     with pytest.raises(TypeError, match="Terminus2Params"):
         Terminus2(NoParams())
+
+
+PARAMS = {"python": str(HOME.python), "max_turns": 3}
+WHOLE = ("it_leaves_no_process_behind", "closing_is_safe", "it_leaves_the_process_as_it_was")
+"""Clauses that are about the process: held by the harness itself, the others by one that shares."""
+
+
+def suite(component: type[Terminus2], **more: Any) -> tuple[Check, ...]:
+    return harness_suite(component, PARAMS, environment=host, answers=(DONE,), **more)
+
+
+SHARING = suite(SharedTerminus2, id=f"{SHARED}:SharedTerminus2", leave_out=WHOLE)
+ITSELF = tuple(check for check in suite(Terminus2) if check.name in WHOLE)
+
+
+@pytest.mark.parametrize("check", SHARING + ITSELF, ids=str)
+def test_it_keeps_every_clause_of_the_contract(check: Check) -> None:
+    installed()
+    server_of(SharedTerminus2(Terminus2.Params()))
+    check()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import shutil
 import socket
 import subprocess
 import tempfile
@@ -27,7 +28,8 @@ START_S: Final = 180.0
 _END_S: Final = 10.0
 _BOOT: Final = (
     "import sys; sys.path.insert(0, sys.argv[1]); import child; del sys.path[0]; "
-    "from child.serving import main; main(int(sys.argv[2]))"
+    "from child.serving import main; from pathlib import Path; "
+    "main(int(sys.argv[2]), Path(sys.argv[3]))"
 )
 _INHERITED: Final = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "LD_LIBRARY_PATH", "TMPDIR", "TZ")
 
@@ -71,9 +73,12 @@ class Worker:
 class Server:
     """A process that has the package; it ends with us, however we end."""
 
-    def __init__(self, process: subprocess.Popen[bytes], control: socket.socket) -> None:
+    def __init__(
+        self, process: subprocess.Popen[bytes], control: socket.socket, folder: Path
+    ) -> None:
         self._process = process
-        self._control = control
+        self._folder = folder
+        self.control = control
         self._numbers = count(1)
         self.is_ready = False
         """It has imported the package; before, it does not listen."""
@@ -98,7 +103,7 @@ class Server:
         ours, theirs = socket.socketpair()
         with theirs:
             message = b"A" + number.to_bytes(8, "big")
-            socket.send_fds(self._control, [message], [theirs.fileno()])
+            socket.send_fds(self.control, [message], [theirs.fileno()])
         ours.setblocking(False)
         reader, writer = await asyncio.open_connection(sock=ours, limit=MAX_LINE_BYTES)
         return Worker(number, reader, writer)
@@ -106,7 +111,7 @@ class Server:
     async def end(self, worker: Worker) -> None:
         """End an attempt's process, and wait until it is gone."""
         with suppress(OSError):  # where the server has ended, the attempt's end sees its own
-            self._control.sendall(b"K" + worker.number.to_bytes(8, "big"))
+            self.control.sendall(b"K" + worker.number.to_bytes(8, "big"))
         with suppress(TimeoutError, OSError):
             async with asyncio.timeout(_END_S):
                 while await worker.reader.read(1 << 16):
@@ -115,12 +120,13 @@ class Server:
 
     def close(self) -> None:
         """End it, with all attempts. Blocking, a moment."""
-        self._control.close()
+        self.control.close()
         try:
             self._process.wait(_END_S if self.is_ready else 0)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
+        shutil.rmtree(self._folder, ignore_errors=True)  # it does so itself where it can
 
 
 async def start(python: Path, version: str) -> Server:
@@ -134,8 +140,8 @@ async def start(python: Path, version: str) -> Server:
         AttemptFault: it cannot be started, lacks the package or has another version of it.
     """
     with tempfile.TemporaryFile() as errors:
-        process, control = await asyncio.to_thread(_started, python, errors.fileno())
-        server = Server(process, control)
+        server = await asyncio.to_thread(_started, python, errors.fileno())
+        control = server.control
         try:
             async with asyncio.timeout(START_S):
                 found = (await _line(control)).get("harbor")
@@ -180,23 +186,26 @@ def _last_line(errors: IO[bytes]) -> str:
     return lines[-1] if lines else "it ended without a word"
 
 
-def _started(python: Path, errors: int) -> tuple[subprocess.Popen[bytes], socket.socket]:
+def _started(python: Path, errors: int) -> Server:
     ours, theirs = socket.socketpair()
+    folder = Path(tempfile.mkdtemp(prefix="steelyard-terminus2-"))
     variables = {name: os.environ[name] for name in _INHERITED if name in os.environ}
+    words = [str(Path(__file__).parent), str(theirs.fileno()), str(folder)]
     with theirs:
         try:
             process = subprocess.Popen(  # noqa: S603 — an argument vector of our own words
-                [str(python), "-I", "-c", _BOOT, str(Path(__file__).parent), str(theirs.fileno())],
+                [str(python), "-I", "-c", _BOOT, *words],
                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=errors,
-                pass_fds=(theirs.fileno(),), start_new_session=True, cwd="/",
+                pass_fds=(theirs.fileno(),), start_new_session=True, cwd=folder,
                 env={
                     **variables,
-                    "HOME": tempfile.gettempdir(),
+                    "HOME": str(folder),
                     "LITELLM_LOCAL_MODEL_COST_MAP": "True",  # else it asks the network at import
                 },
             )  # fmt: skip
         except OSError as error:
             ours.close()
+            shutil.rmtree(folder, ignore_errors=True)
             raise _unusable(f"{python} cannot be started: {error}") from error
     ours.setblocking(False)
-    return process, ours
+    return Server(process, ours, folder)

@@ -15,7 +15,6 @@ import select
 import shutil
 import signal
 import socket
-import tempfile
 import warnings
 from pathlib import Path
 
@@ -23,10 +22,9 @@ MESSAGE_BYTES = 9
 _REAP_S = 1.0
 
 
-def main(control_fd: int) -> None:
-    """Serve attempts until the driver lets go."""
+def main(control_fd: int, folder: Path) -> None:
+    """Serve attempts until the driver lets go; then the folder goes as well."""
     control = socket.socket(fileno=control_fd)
-    folder = Path(tempfile.mkdtemp(prefix="steelyard-terminus2-"))
     children: dict[int, int] = {}
     try:
         _import(control)
