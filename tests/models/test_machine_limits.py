@@ -178,7 +178,9 @@ own = Bucket(6000, burst_s=0.01, now_s=clock.monotonic())
 bucket = MachineBucket(own, table.slot("k"), REQUESTS)
 for _ in range(100):
     now_s = clock.monotonic()
-    print(now_s + bucket.take(1, now_s))
+    wait_s = bucket.take(1, now_s)
+    print(now_s + wait_s)
+    time.sleep(wait_s)
 """
 
 

@@ -86,6 +86,7 @@ ELSEWHERE: Final[Mapping[str, str]] = {
     "run": "the same code as launch",
     "ctl": "tests/engine/test_control_socket.py",
     "init": "reads no settings",
+    "agent": "reads no settings",
     "list": "reads no settings",
     "pack": "has no keys but a judge's: tests/benchmarks/test_judge_settings.py",
     "schema": "made of our own models",

@@ -6,17 +6,19 @@ so that an attempt which uses several of them cannot spend twice.
 
 from __future__ import annotations
 
-import asyncio
 import math
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from steelyard.components.clock import AgentTimer
 from steelyard.components.issues import AttemptFault, IssueCode
 from steelyard.components.values import NO_USAGE, Usage
 from steelyard.models.protocols.form import TokenCounts
+
+if TYPE_CHECKING:
+    import asyncio
 
 BYTES_A_TOKEN: Final = 4
 UNSEEN_TOKENS: Final = 1000
@@ -213,6 +215,8 @@ class Allowance:
 
     async def _turn(self, held: Charge) -> None:
         """Wait until there is room, in the order of asking."""
+        import asyncio  # a dry run needs none
+
         place = self._waiting.append
         while True:
             turn = asyncio.get_running_loop().create_future()
