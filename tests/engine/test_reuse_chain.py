@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from steelyard.components.issues import Outcome
+from steelyard.components.values import Usage
 from steelyard.engine.events import LaunchResult
+from steelyard.results.lines import encode
 from steelyard.results.reader import RunReader
+from steelyard.results.records_io import record_to_json
 from tests.engine.launching import records
 from tests.engine.test_reuse_table import FILES, Rows, by_task
 
@@ -57,6 +61,30 @@ def test_a_run_of_fewer_tasks_does_not_hide_the_others(tmp_path: Path) -> None:
     assert len(rows.ran) == 2
     assert len(records(whole)) == 2
     assert all(record.reused_from for record in records(whole))
+
+
+def test_what_a_needless_attempt_cost_stays_in_the_report(tmp_path: Path) -> None:
+    """In one run it would have been counted, and so would its retries."""
+    rows = Rows(tmp_path)
+    execution = {"attempts": {"k": 2, "strategy": "pass"}}
+    first = rows.launch(benchmark={"tasks": 1}, harness={"right": {"t0": [2]}}, execution=execution)
+    spent = Usage(7, 5, requests=2, cost_usd=0.25)
+    lost, passed = sorted(records(first), key=lambda record: record.attempt)
+    lost = replace(lost, outcome=Outcome.FAILED_FATAL, metrics={}, executions=3, usage=spent)
+    lines = [encode(record_to_json(record)) for record in (lost, passed)]
+    (first.requests[0].run_dir / "attempts.jsonl").write_bytes(b"".join(lines))
+    again = rows.launch(
+        benchmark={"tasks": 1}, harness={"right": {"t0": [2]}}, resumes=True, execution=execution
+    )
+    needless = next(record for record in records(again) if record.attempt == 1)
+    assert (needless.outcome, needless.executions) == (Outcome.SKIPPED_PASSED, 3)
+    assert needless.usage == spent
+    metrics = again.requests[0].metrics
+    assert metrics is not None
+    assert metrics["usage"]["cost_usd"] == 0.25
+    assert metrics["reused"]["attempts"] == 1
+    assert metrics["spent"]["cost_usd"] == 0
+    assert len(rows.ran) == 2
 
 
 def test_a_run_that_got_to_all_of_it_needs_no_other(tmp_path: Path) -> None:

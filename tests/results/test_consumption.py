@@ -6,7 +6,17 @@ from typing import Any
 
 import pytest
 
-from steelyard.results.consumption import Spending, budget_text, dollars, spending, without_noise
+from steelyard.components.values import Usage
+from steelyard.results.consumption import (
+    Spending,
+    budget_text,
+    dollars,
+    paid_before,
+    spending,
+    spent_beyond,
+    without_noise,
+)
+from tests.results.workload import a_record
 
 
 @pytest.mark.parametrize(
@@ -40,6 +50,31 @@ def metrics(cost: float | None, known: float, *, reused: float | None = 0.0) -> 
 
 def test_what_was_reused_is_not_spent_again() -> None:
     assert spending([metrics(0.5, 0.5, reused=0.2)]) == Spending(2, 99, 19, 0.3, 0.3)
+
+
+def test_what_a_run_says_it_spent_needs_no_reckoning() -> None:
+    spent = Spending(2, 99, 19, None, 0.1)
+    unknown = metrics(None, 0.3, reused=None)
+    assert spending([{**unknown, "spent": spent.as_json()}]) == spent
+
+
+def test_scoring_work_of_an_earlier_run_spends_what_the_judge_took() -> None:
+    agent, judge = Usage(100, 20, requests=2, cost_usd=0.5), Usage(30, 5, requests=1, cost_usd=0.1)
+    origin = {"run_id": "a", "path": "a", "cost_usd": 0.5, "usage": agent.as_json()}
+    record = a_record(usage=agent + judge, reused_from=origin)
+    spent = spent_beyond(record.usage, paid_before(record))
+    assert (spent.requests, spent.tokens) == (1, 35)
+    assert without_noise(spent.cost_usd) == 0.1
+
+
+@pytest.mark.parametrize("cost", [None, 0.5])
+@pytest.mark.parametrize("usage", [{}, {"usage": None}, {"usage": {"requests": "x"}}])
+def test_work_that_is_taken_whole_spends_nothing_its_cost_known_or_not(
+    cost: float | None, usage: dict[str, Any]
+) -> None:
+    origin = {"run_id": "a", "path": "a", "cost_usd": cost, **usage}
+    record = a_record(usage=Usage(1, 2, requests=1, cost_usd=cost), reused_from=origin)
+    assert spent_beyond(record.usage, paid_before(record)) == Spending()
 
 
 def test_a_launch_spends_what_its_runs_spend() -> None:

@@ -189,6 +189,20 @@ def taken_records(
         yield index, record or _lost(task, attempt, reason)
 
 
+def spared(
+    plan: RequestPlan, tasks: Sequence[Task], carry: CarryOver
+) -> Iterator[tuple[int, int, AttemptRecord | None]]:
+    """Give what is not needed any more, with what was spent on it; (task index, attempt, record).
+
+    So a report over two runs has the cost that it would have had over one.
+    """
+    for index, attempt in carry.skipped:
+        task = tasks[index]
+        generation, _ = plan.identities(task)
+        found = (source.spent_on(task.id, attempt, generation) for source in carry.chain)
+        yield index, attempt, next((record for record in found if record is not None), None)
+
+
 def saved_work(
     plan: RequestPlan,
     tasks: Sequence[Task],

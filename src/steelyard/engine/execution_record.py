@@ -133,7 +133,8 @@ def rescored(saved: AttemptRecord, fresh: AttemptRecord) -> AttemptRecord:
         usage=saved.usage + fresh.usage,
         trust=_weaker(saved.trust, fresh.trust),
         artifacts=saved.artifacts,
-        reused_from=saved.reused_from,
+        # Beside the sum, what of it an earlier run has paid.
+        reused_from={**(saved.reused_from or {}), "usage": saved.usage.as_json()},
     )
 
 

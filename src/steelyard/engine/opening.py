@@ -16,7 +16,7 @@ from steelyard.components.contract import checked_tasks, own_code, said
 from steelyard.components.issues import Outcome
 from steelyard.config.errors import BadInput, Problem, SteelyardError, Where
 from steelyard.config.schema.request import ExecutionSettings
-from steelyard.engine.carry_over import CarryOver, divide, source_chain, taken_records
+from steelyard.engine.carry_over import CarryOver, divide, source_chain, spared, taken_records
 from steelyard.engine.request_plan import RequestPlan
 from steelyard.engine.run_state import RunState
 from steelyard.engine.unfit import unfit_warning
@@ -168,8 +168,11 @@ async def take_over(run: RunState, tasks: Sequence[Task], carry: CarryOver) -> N
             run.journal.flush()
     except StorageFailed as error:
         run.journal.fail(error)
-    for task, attempt in carry.skipped:
-        run.keep(task, run.skipped(task, attempt, Outcome.SKIPPED_PASSED))
+    needless = spared(run.plan, tasks, carry)
+    while more := await asyncio.to_thread(lambda: list(islice(needless, _TAKEN_AT_ONCE))):
+        for task, attempt, spent in more:
+            run.keep(task, spent or run.skipped(task, attempt, Outcome.SKIPPED_PASSED))
+        run.journal.flush()
     run.journal.event(EventKind.CARRIED, attempts=len(carry.taken), rescored=len(carry.rescored))
     run.journal.flush()
 

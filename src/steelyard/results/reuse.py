@@ -200,6 +200,30 @@ class ReuseSource:
             "how it is scored has changed, and its scoring inputs were not kept"
         )
 
+    def spent_on(self, task_id: str, attempt: int, generation: str) -> AttemptRecord | None:
+        """Give what was spent on an attempt that a sibling has made needless, as its record.
+
+        None where that is nothing. Of the rest nothing is kept: it says nothing any more.
+        """
+        try:
+            saved = self._index.record(task_id, attempt)
+        except (MalformedRecord, OSError):
+            return None
+        if saved is None or saved.generation != generation or not saved.executions:
+            return None
+        return replace(
+            self._taken(saved),
+            outcome=Outcome.SKIPPED_PASSED,
+            metrics={},
+            answer=None,
+            answer_file=None,
+            answer_sha256=None,
+            trajectory=None,
+            artifacts=(),
+            details={},
+            checkpoint=None,
+        )
+
     def _again(
         self, saved: AttemptRecord, why: str, rescoring: TakenToScore, broken: str | None
     ) -> Decision | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from array import array
 from collections import Counter
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,7 +17,13 @@ import orjson
 from steelyard.components.issues import Outcome, Severity
 from steelyard.components.values import NO_USAGE, Usage
 from steelyard.results.calibration import read_calibration
-from steelyard.results.consumption import without_noise
+from steelyard.results.consumption import (
+    NO_SPENDING,
+    Spending,
+    paid_before,
+    spent_beyond,
+    without_noise,
+)
 from steelyard.results.documents import part
 from steelyard.results.files import NO_FAULTS, Faults, WritePoint, replace_atomically
 from steelyard.results.layout import RunFiles
@@ -175,6 +181,8 @@ class _Totals:
     """When the run began; empty where it does not say."""
     all_usage: Usage = NO_USAGE
     reused_usage: Usage = NO_USAGE
+    spent: Spending = NO_SPENDING
+    """Of this run itself."""
     known_cost_usd: float = 0.0
     unpriced: int = 0
     reused_attempts: int = 0
@@ -207,8 +215,11 @@ class _Totals:
             self.trust[record.trust.value] += 1
         if record.reused_from is not None:
             # What scoring it again costs is this run's; what was paid before stands in the record.
-            paid = record.reused_from.get("cost_usd", record.usage.cost_usd)
-            self.reused_usage += replace(record.usage, cost_usd=paid)
+            paid = paid_before(record)
+            self.reused_usage += paid
+            self.spent += spent_beyond(record.usage, paid)
+            if record.outcome is Outcome.SKIPPED_PASSED:
+                return  # needless by now: what was spent on it is all that was taken
             self.reused_attempts += 1
             self.reused_from[str(record.reused_from.get("run_id"))] += 1
             # What is taken whole keeps its times, and those are of before this run.
@@ -216,6 +227,7 @@ class _Totals:
                 self.created_at and (record.timing.started_at or "") >= self.created_at
             )
             return
+        self.spent += spent_beyond(record.usage, NO_USAGE)
         self.executions += record.executions
         if record.executions and record.outcome is not Outcome.CANCELLED:
             for name, seconds in self.times.items():
@@ -247,6 +259,7 @@ class _Totals:
                 "known_cost_usd": without_noise(self.known_cost_usd),
                 "attempts_without_price": self.unpriced,
             },
+            "spent": self.spent.as_json(),
             "reused": {
                 "attempts": self.reused_attempts,
                 "rescored": self.rescored,
