@@ -10,7 +10,9 @@ import pytest
 
 from steelyard.components.environment import EnvironmentFault, Kept, OpenRequest, Resources, Session
 from steelyard.components.values import Trust
+from steelyard.environments.docker.engine import Connection
 from steelyard.environments.docker.params import DockerParams
+from steelyard.environments.docker.programs import OutputLost
 from steelyard.environments.docker.provider import Docker
 from tests.containers.fixtures import Engine
 
@@ -111,6 +113,68 @@ def test_an_image_of_small_tools_keeps_to_the_contract_too(
         assert (await session.exec(["no-such-program"])).exit_code == 127
 
     _in_session(work, OpenRequest("small"), image=busybox_image)
+
+
+def test_programs_that_leave_their_input_unread_lose_nothing_that_they_say(
+    docker_host: str, busybox_image: str
+) -> None:
+    """podman resets a stream whose input is unread at the end: without care, most of these fail."""
+    inputs = [b"x", b"a line\n" * 100, b"y" * 100_000]
+
+    async def work(session: Session) -> None:
+        async def some(own: bytes) -> None:
+            for _ in range(5):
+                done = await session.exec(["sh", "-c", "echo out; echo err >&2; exit 3"], stdin=own)
+                assert (done.exit_code, done.stdout, done.stderr) == (3, b"out\n", b"err\n")
+                done = await session.exec(["head", "-c1"], stdin=own)
+                assert (done.exit_code, done.stdout) == (0, own[:1]), done
+
+        async with asyncio.TaskGroup() as group:
+            for own in inputs:
+                group.create_task(some(own))
+
+    _in_session(work, OpenRequest("unread"), image=busybox_image)
+
+
+def test_what_left_its_programs_tree_is_known_by_its_mark(
+    docker_host: str, busybox_image: str
+) -> None:
+    async def work(session: Session) -> None:
+        # The first `sh` ends, its child becomes the container's first process's.
+        leave = "(sh -c 'sleep 700' </dev/null &) ; sleep 600"
+        assert (await session.exec(["sh", "-c", leave], timeout_s=1.0)).timed_out
+        after = await session.exec(["ps", "w"])
+        assert b"sleep 700" not in after.stdout, after.stdout.decode()
+
+    _in_session(work, OpenRequest("marked"), image=busybox_image)
+
+
+def test_a_program_whose_shell_is_killed_is_told_from_a_stream_that_broke_off(
+    docker_host: str, container_engine: Engine, busybox_image: str
+) -> None:
+    async def work(session: Session) -> None:
+        killed = await session.exec(["sh", "-c", "echo said; kill -9 $PPID"])
+        assert (killed.exit_code, killed.stdout) == (-9, b"said\n"), killed
+        taken = Connection.read
+
+        async def broken_off(connection: Connection) -> tuple[int, bytes] | None:
+            if connection in broken:
+                return None
+            piece = await taken(connection)
+            if piece is not None and b"said" in piece[1]:
+                broken.append(connection)
+            return piece
+
+        broken: list[Connection] = []
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Connection, "read", broken_off)
+            with pytest.raises(OutputLost, match="lost"):
+                await session.exec(["sh", "-c", "echo said; echo more; sleep 600"])
+        assert broken, "nothing broke off"
+        after = await session.exec(["ps", "w"])
+        assert b"sleep 600" not in after.stdout, after.stdout.decode()
+
+    _in_session(work, OpenRequest("broke-off"), image=busybox_image)
 
 
 def test_a_container_that_somebody_removes_is_a_fault_of_the_session(

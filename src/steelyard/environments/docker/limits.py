@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
@@ -20,6 +21,10 @@ CAPABILITIES: Final = (
     "CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "NET_BIND_SERVICE", "SETGID", "SETUID",
 )  # fmt: skip
 """What root inside keeps: to install packages and change users, nothing of the kernel's."""
+
+_RLIMIT: Final = re.compile(r"error setting rlimit type (\d+)")
+_LIMIT_NAMES: Final = {"6": "nproc", "7": "nofile", "8": "memlock"}
+"""By Linux's numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,3 +78,16 @@ def host_config(
     if limits.disk_mb is not None and holds_storage:
         config["StorageOpt"] = {"size": str(limits.disk_mb * MIB)}
     return config
+
+
+def start_remedy(refusal: str) -> str | None:
+    """Say what to do where an engine may not raise a limit of processes; None for all else."""
+    found = _RLIMIT.search(refusal)
+    if found is None:
+        return None
+    limit = _LIMIT_NAMES.get(found[1], "NAME")
+    return (
+        f"the engine may not raise its own limit `{limit}`: write "
+        f'`default_ulimits = ["{limit}=N:N"]` under `[containers]` in its containers.conf, N as in '
+        "/proc/PID/limits of the engine, and start it again"
+    )

@@ -20,7 +20,7 @@ from steelyard.environments.docker import probe, programs
 from steelyard.environments.docker.engine import Engine, EngineFacts, EngineRefusal, finished
 from steelyard.environments.docker.finding import find_engine
 from steelyard.environments.docker.images import Image, ImageFault, Images
-from steelyard.environments.docker.limits import Limits, host_config, limits_of
+from steelyard.environments.docker.limits import Limits, host_config, limits_of, start_remedy
 from steelyard.environments.docker.params import DEFAULT_IMAGE, DockerParams
 from steelyard.environments.docker.places import Places
 from steelyard.environments.docker.programs import Program
@@ -104,9 +104,12 @@ class Opener:
                         "POST", f"containers/{made}/start", doing="starting a container"
                     )
                 )
-            except BaseException:
+            except BaseException as error:
                 await finished(remove_container(self.engine, name))
-                raise
+                remedy = start_remedy(error.message) if isinstance(error, EngineRefusal) else None
+                if remedy is None:
+                    raise
+                raise EnvironmentFault(f"{error}; {remedy}") from error
         user = self._params.user or image.user
         return Container(made, name, workdir, None if user in _ROOT else user)
 

@@ -17,89 +17,19 @@ from typing import Final
 
 from steelyard.components.environment import EnvironmentFault
 from steelyard.environments.docker.engine import Connection, Engine, EngineRefusal
+from steelyard.environments.docker.scripts import END_ALL, END_TREE, START
 
 MAX_WORD_BYTES: Final = 128 * 1024 - 1
 """MAX_ARG_STRLEN of the kernel, with its closing NUL."""
 MAX_WORDS_BYTES: Final = 1024 * 1024
 START_WAIT_S: Final = 60.0
 _SCRIPT_WAIT_S: Final = 30.0
+_END_TURNS: Final = 21
+_END_PAUSE_S: Final = 0.1
+"""An engine may close the streams a moment before it has noted the end."""
 
 EXEC_VARIABLE: Final = "STEELYARD_EXEC"
 """Set for each program, so that what it started can be told from what others did."""
-
-START: Final = r"""
-n=$1 d=$2 f=$3; shift 3
-exec 3>&2 2>/dev/null
-c=full o=0
-trap 'printf "\036%s\036" "$n"; printf "\036%s\036%s %s\n" "$n" "$c" "$o" >&3' EXIT
-printf '\036%s\036%s\n' "$n" "$$" >&3
-if cd "$d"; then
-  [ "$f" = 0 ] || ulimit -f "$f"
-  (exec 2>&3 3>&-; exec "$@")
-  c=$?
-else
-  printf '%s: no such folder\n' "$d" >&3
-  c=127
-fi
-for e in /sys/fs/cgroup/memory.events /sys/fs/cgroup/memory/memory.oom_control; do
-  [ -r "$e" ] && while read -r k v; do [ "$k" = oom_kill ] && o=$v; done <"$e"
-done
-"""
-"""`sh -c START sh NONCE FOLDER BLOCKS PROGRAM …`: POSIX, builtins alone.
-
-A shell that cannot fork, because the container's processes are used up, ends with `full`.
-"""
-
-END_TREE: Final = r"""
-exec 2>/dev/null
-root=$1 mark=$2 self=$$
-scan() {
-  tree=" $root "; grown=1
-  while [ $grown = 1 ]; do
-    grown=0
-    for f in /proc/[0-9]*; do
-      p=${f#/proc/}
-      case "$tree" in *" $p "*) continue;; esac
-      read -r line <"$f/stat" || continue
-      rest=${line##*) }; rest=${rest#* }; parent=${rest%% *}
-      case "$tree" in *" $parent "*) tree="$tree$p "; grown=1;; esac
-    done
-  done
-  for p in $(grep -l -s -F "$mark" /proc/[0-9]*/environ); do
-    p=${p#/proc/}; p=${p%/environ}
-    case "$tree" in *" $p "*) ;; *) tree="$tree$p ";; esac
-  done
-}
-alone() {
-  # $self's own children are the lines above; they have ended.
-  left=
-  for p in $tree; do
-    [ "$p" = "$self" ] || [ "$p" = 1 ] || [ ! -d "/proc/$p" ] || left="$left $p"
-  done
-}
-for round in 1 2 3 4 5 6 7 8; do
-  scan; alone
-  [ -n "$left" ] || break
-  kill -STOP $left; kill -KILL $left
-done
-:
-"""
-"""`sh -c END_TREE sh PID MARK`: ends a program, all below it, and what carries its mark."""
-
-END_ALL: Final = r"""
-exec 2>/dev/null
-for round in 1 2 3 4 5 6 7 8; do
-  left=
-  for f in /proc/[0-9]*; do
-    p=${f#/proc/}
-    [ "$p" = 1 ] || [ "$p" = $$ ] || left="$left $p"
-  done
-  [ -n "$left" ] || break
-  kill -KILL $left
-done
-:
-"""
-"""Ends every process of a container but its first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +63,11 @@ class Ended:
     started_at_s: float | None = None
     """On the event loop's clock."""
     stopped_by: str | None = None
+
+    @property
+    def has_no_end(self) -> bool:
+        """True where neither the shell nor we said why it is over."""
+        return self.exit_code is None and not (self.is_full or self.timed_out or self.stopped_by)
 
 
 def check_words(program: Program) -> None:
@@ -214,6 +149,8 @@ class Running:
         self.started = asyncio.Event()
         self.pid: int | None = None
         self.started_at_s: float | None = None
+        self.exec_id: str | None = None
+        """The engine's name of it, once it is prepared."""
 
     def again(self) -> Running:
         """Give the same, for a second try."""
@@ -269,7 +206,11 @@ class Running:
 
 
 class ProgramNotStarted(EnvironmentFault):
-    """The container's shell could not be started."""
+    """The container's shell could not be started: no program ran."""
+
+
+class OutputLost(EnvironmentFault):
+    """The engine broke off: the program ran, or may have, and what it said is not known."""
 
 
 async def run(
@@ -278,26 +219,71 @@ async def run(
     """Run a program until it ends or its time is up; it is not ended by this.
 
     Raises:
-        EnvironmentFault: the container is gone, or has no shell.
+        ProgramNotStarted: the container has no shell, or no room for one.
+        OutputLost: whether it ran is not known.
+        EnvironmentFault: the container is gone.
     """
     words = ["/bin/sh", "-c", START, "sh", running.mark, program.folder]
     # In blocks of 512 bytes, as POSIX has it; set inside, as an engine that is told of one limit
     # forgets its others.
     words += [str(-(-program.max_file_bytes // 512)), *program.argv]
-    made = await _prepared(
+    running.exec_id = await _prepared(
         engine, container, words, user=program.user, variables=program.variables,
         has_input=bool(program.stdin),
     )  # fmt: skip
     try:
-        async with engine.program(made) as connection:
+        async with engine.program(running.exec_id) as connection:
             timed_out = not await _followed(connection, program.stdin, running, timeout_s)
     except EngineRefusal as error:
         raise ProgramNotStarted(str(error)) from error
     ended = running.ended()
     ended.timed_out = timed_out
     if ended.pid is None:
-        raise ProgramNotStarted(running.said_before() or "the container's /bin/sh did not start")
+        said = running.said_before()
+        # The one refusal after which a program may be started again: it must be certain.
+        if _may_have_run(await _end_of(engine, running)):
+            raise OutputLost(f"the engine lost what a program said: {said or 'no reason given'}")
+        raise ProgramNotStarted(said or "the container's /bin/sh did not start")
     return ended
+
+
+async def check_end(engine: Engine, running: Running) -> None:
+    """Ask the engine of a program that started, and whose streams ended without its end.
+
+    Its shell was killed, or the streams broke off.
+
+    Raises:
+        OutputLost: they broke off; the program may still run.
+    """
+    code = await _end_of(engine, running)
+    if code is None or not _is_signal(code):
+        raise OutputLost("the engine lost a program's streams before its end")
+
+
+async def _end_of(engine: Engine, running: Running) -> int | None:
+    """Give the exit code of a program's shell; None where it runs, or nobody knows."""
+    for turn in range(_END_TURNS):
+        if turn:
+            await asyncio.sleep(_END_PAUSE_S)
+        try:
+            said = await engine.call(
+                "GET", f"exec/{running.exec_id}/json", doing="asking how a program ended"
+            )
+        except EngineRefusal:
+            return None
+        if not said.get("Running"):
+            code = said.get("ExitCode")
+            return code if isinstance(code, int) else None
+    return None
+
+
+def _may_have_run(code: int | None) -> bool:
+    # 0 and 2: its own, or not begun so far; a signal: it was killed. All else is the engine's.
+    return code is None or code in (0, 2) or _is_signal(code)
+
+
+def _is_signal(code: int) -> bool:
+    return 128 < code <= 192
 
 
 async def _followed(

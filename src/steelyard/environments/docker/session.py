@@ -139,19 +139,26 @@ class DockerSession(Session):
                 ended = await self._watched(program, running, timeout_s)
             else:
                 ended = await programs.run(self._engine, container, program, running, timeout_s)
+            if ended.has_no_end:
+                await self._check_running()
+                await programs.check_end(self._engine, running)
         except asyncio.CancelledError:
             if not self._is_closed:
                 with suppress(EnvironmentFault):  # the session's end ends it, too
                     await finished(programs.end_tree(self._engine, container, running))
             raise
+        except programs.OutputLost as error:
+            fault = await self._meaning(error)
+            if fault is error:  # it may still run, and the session goes on
+                await finished(programs.end_tree(self._engine, container, running))
+                raise
+            raise fault from error
         except EnvironmentFault as error:
             raise await self._meaning(error) from error
         finally:
             self._running.discard(running)
         if ended.timed_out:
             await finished(programs.end_tree(self._engine, container, running))
-        elif ended.exit_code is None:
-            await self._check_running()
         return ended
 
     async def _is_full(self) -> bool:
