@@ -28,6 +28,8 @@ from steelyard.harnesses.terminus2.params import Terminus2Params
 from steelyard.harnesses.terminus2.terminal import EXEC_S, Terminal, lacks, terminal_folder
 from steelyard.harnesses.terminus2.trajectory import step_of
 
+SETUP_S: Final = 360.0
+"""For the terminal, installing tmux included; Harbor's own bound."""
 _ENDS: Final[Mapping[str, str]] = {
     "done": "the model said twice that it is done",
     "turns": "all turns were used",
@@ -152,7 +154,14 @@ class Terminus2(Harness):
         asking = Asking(context)
         await worker.send(self._order(context))
         with context.timer.waiting():
-            said = await self._served(session, worker, terminal, asking)
+            try:
+                async with asyncio.timeout(SETUP_S):
+                    said = await self._served(session, worker, terminal, asking)
+            except TimeoutError as error:
+                raise AttemptFault(
+                    IssueCode.CONFIGURATION,
+                    f"terminus2's terminal was not set up within {SETUP_S:g} s",
+                ) from error
             if said["kind"] == "end":
                 raise await self._not_started(session, said)
             await worker.send({})
