@@ -22,6 +22,7 @@ from steelyard.results.artifacts import (
     TreeDamaged,
     collecting,
     digest_tree,
+    hide_names,
     list_artifacts,
     set_aside,
 )
@@ -142,6 +143,11 @@ async def save_artifacts(work: Work) -> None:
     with collecting(root / kept, WritePoint.ARTIFACTS_COLLECTED, storage.faults):
         for one in wanted:
             await _collect_into(work, session, one, root / kept)
+        if storage.has_secret is not None:
+            hidden = await asyncio.to_thread(hide_names, root / kept, storage.has_secret)
+            if hidden:
+                said = f"a secret stood in the names of {hidden} of the artifacts"
+                work.add_issue(IssueCode.ARTIFACT_FLAGGED, f"{said}; they have other names")
     found = await asyncio.to_thread(list_artifacts, root, kept, storage.has_secret)
     flagged = [str(one["path"]) for one in found if one.get("flagged")]
     if flagged:

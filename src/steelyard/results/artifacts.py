@@ -36,6 +36,10 @@ class TreeDamaged(Exception):
     """A kept file or folder is not what was written; says which and why in one line."""
 
 
+HIDDEN_NAMES: Final = "hidden-names"
+"""The folder of artifacts whose own names held a secret."""
+
+
 @dataclass(frozen=True, slots=True)
 class TreeDigest:
     """A kept file or folder as a whole."""
@@ -164,6 +168,31 @@ def _remove_one(path: Path) -> None:
             path.rmdir()
         else:
             path.unlink()
+
+
+def hide_names(folder: Path, has_secret: HasSecret) -> int:
+    """Move the files whose paths hold a secret to names of ours; give how many. Blocking.
+
+    What redacts a record would else change its paths: the files would not be found again, and on
+    the disk the secret would stand.
+    """
+    hidden = [path for path in sorted(folder.rglob("*")) if _is_named_by(path, folder, has_secret)]
+    files = [path for path in hidden if path.is_symlink() or not path.is_dir()]
+    if files:
+        target = folder / HIDDEN_NAMES
+        while target.exists():
+            target = target.with_name(f"{target.name}-")
+        target.mkdir()
+        for number, path in enumerate(files, start=1):
+            path.rename(target / str(number))
+    for path in reversed(hidden):
+        if path not in files:
+            path.rmdir()
+    return len(files)
+
+
+def _is_named_by(path: Path, folder: Path, has_secret: HasSecret) -> bool:
+    return has_secret(os.fsencode(path.relative_to(folder).as_posix()))
 
 
 def list_artifacts(
