@@ -17,6 +17,7 @@ from steelyard.harnesses.oracle import Oracle
 from tests.benchmarks.harbor.task_folders import attempt, harbor, write_task
 from tests.benchmarks.harbor.test_verify import Does
 from tests.containers.fixtures import Engine
+from tests.containers.listening import WORD, listening
 
 pytestmark = pytest.mark.integration
 
@@ -100,6 +101,37 @@ def test_a_verifier_with_an_image_of_its_own_brings_its_tests(
     passed, failed = run(task, ORACLE), run(task)
     assert passed.metrics == {"passed": True, "reward": 1.0}, passed
     assert failed.metrics == {"passed": False, "reward": 0.0}, failed
+
+
+def test_the_verifier_may_have_a_network_that_the_agent_has_not(
+    tmp_path: Path, debian_image: str, docker_host: Engine
+) -> None:
+    toml = """
+    artifacts = ["/app/out"]
+    [environment]
+    network_mode = "no-network"
+    [verifier]
+    environment_mode = "separate"
+    [verifier.environment]
+    network_mode = "public"
+    """
+    with listening() as port:
+        fetch = (
+            "python3 -c 'import urllib.request as u; "
+            f'print(u.urlopen("http://127.0.0.1:{port}", timeout=5).read().decode())\''
+        )
+        task = made(
+            tmp_path,
+            debian_image,
+            toml=toml,
+            test=when(f"[ -e out/tried ] && [ ! -s out/got ] && {fetch} | grep -q {WORD.decode()}"),
+            files={"tests/Dockerfile": f"FROM {debian_image}\nWORKDIR /app\nCOPY . /tests/\n"},
+        )
+        docker = find(Kind.ENVIRONMENT, "docker").component
+        agent = Does(f"mkdir -p out; {fetch} >out/got; touch out/tried")
+        environment = docker(docker.Params(open_network="host"))
+        result = attempt(harbor(task, images="task"), agent, environment)
+    assert result.metrics == {"passed": True, "reward": 1.0}, result
 
 
 def test_tests_that_hang_are_ended_in_the_container_too(
