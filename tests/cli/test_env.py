@@ -101,6 +101,24 @@ def test_a_folder_that_was_removed_by_hand_is_not_listed(steelyard: Run, results
 
 
 @pytest.mark.integration
+def test_what_its_own_engine_enters_is_answered_with_that_command(
+    steelyard: Run, results: Path
+) -> None:
+    (run_dir,) = (results / "r").iterdir()
+    one = listed(results)[0]
+    from steelyard.results.lines import LineFile, encode
+
+    events = [event for _, event in LineFile(run_dir / "events.jsonl")]
+    for event in events:
+        if event["kind"] == "kept":
+            event["enter"] = ["podman", "exec", "-it", "name", "/bin/sh"]
+    (run_dir / "events.jsonl").write_bytes(b"".join(map(encode, events)))
+    refused = steelyard("env", "enter", one["id"], "true")
+    assert (refused.status, refused.out) == (2, "")
+    assert "podman exec -it name /bin/sh" in refused.err
+
+
+@pytest.mark.integration
 def test_a_journal_cannot_name_a_folder_that_is_not_a_sessions(
     steelyard: Run, results: Path
 ) -> None:

@@ -329,6 +329,22 @@ def test_a_crash_is_one_line_that_names_the_users_file_and_holds_no_traceback(
     assert line.endswith(", in crash)")
 
 
+def test_of_a_long_cause_the_beginning_and_the_end_are_shown_its_remedy_apart(heard: Heard) -> None:
+    text = "building x failed\n  STEP 1" + "\n    more" * 200 + "\n    make: no rule\n  mend it"
+    LOG.warning("t0: FATAL environment_open_failed: %s", text, extra={"cause": text})
+    (line,) = heard.lines
+    assert "building x failed; STEP 1; more" in line
+    assert line.endswith("; make: no rule; mend it (whole in run.log)")
+    assert len(line) < 500
+
+
+def test_what_is_left_of_a_reason_is_said_without_its_indent(heard: Heard) -> None:
+    heard.news.notice("r", "stops: there is no task 'x'")
+    reason = "there is no task 'x'\n  did you mean y?"
+    heard.news.request_ended(request("r", outcome=RunOutcome.FAILED, reason=reason))
+    assert heard.lines[-1] == "r: failed: did you mean y?"
+
+
 def test_a_cause_is_said_three_times_and_then_counted(heard: Heard) -> None:
     for number in range(984):
         crash(number)

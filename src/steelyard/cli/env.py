@@ -218,6 +218,11 @@ def _one(place: Path, token: str) -> Remains:
             f"{token} was not kept, only left behind: it cannot be entered",
             remedy="`steelyard env list` shows what of it is there",
         )
+    if found.enter and not _is_ours(found):
+        raise BadInput(
+            f"{token} is entered by the command of its own engine",
+            remedy=shlex.join(found.enter),
+        )
     return found
 
 
@@ -275,8 +280,11 @@ def current_command(remains: Remains) -> tuple[str, ...]:
     """Give the command that enters it, ours with the folder in which the run lies now."""
     from steelyard.results.remains import enter_command
 
-    is_ours = remains.enter[:3] == ("steelyard", "env", "enter")
-    return enter_command(remains.run, remains.token) if is_ours else remains.enter
+    return enter_command(remains.run, remains.token) if _is_ours(remains) else remains.enter
+
+
+def _is_ours(remains: Remains) -> bool:
+    return remains.enter[:3] == ("steelyard", "env", "enter")
 
 
 def _as_json(standing: Standing) -> dict[str, Any]:

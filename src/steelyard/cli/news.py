@@ -28,6 +28,7 @@ SAID_EACH: Final = 3
 MAX_CAUSES: Final = 500
 """Of a request; further ones are counted together."""
 MAX_CAUSE_CHARS: Final = 400
+_ENDING_CHARS: Final = 160
 _REMEMBERED: Final = 200
 
 _NUMBERS: Final = re.compile(r"\d+|\b[0-9a-f]{8,}\b")
@@ -69,7 +70,7 @@ class News:
             return
         # A log line holds the first line of a reason; the rest, mostly the remedy, is news.
         if unsaid:
-            result = replace(result, reason="\n".join(unsaid))
+            result = replace(result, reason="\n".join(unsaid).strip())
         self._renderer.request_ended(result)
         if result.outcome is not RunOutcome.COMPLETED:
             self._said.append(_plain(result.reason or ""))
@@ -222,7 +223,9 @@ def _plain(text: str) -> str:
 
 
 def _short(text: str) -> str:
-    one_line = _plain(text)
+    one_line = _plain(text.replace("\n  ", "; "))  # a remedy stands on a line of its own
     if len(one_line) <= MAX_CAUSE_CHARS:
         return one_line
-    return f"{one_line[:MAX_CAUSE_CHARS]}… (the rest is in run.log)"
+    # What is to be done, and a build's last words, stand at the end.
+    begins = one_line[: MAX_CAUSE_CHARS - _ENDING_CHARS]
+    return f"{begins} … {one_line[-_ENDING_CHARS:]} (whole in run.log)"

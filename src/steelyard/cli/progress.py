@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Final, Protocol, TextIO
 
+from steelyard.cli.output import counted
 from steelyard.cli.pace import Paces, Standing, failed
 from steelyard.config import printable
 from steelyard.engine.control import Controls
@@ -196,5 +197,5 @@ def _joined(text: str) -> str:
 def ended_line(result: RequestResult) -> str:
     """Say in one line how a request ended."""
     if result.outcome is RunOutcome.COMPLETED:
-        return f"{result.name}: completed, {result.planned} attempts"
+        return f"{result.name}: completed, {counted(result.planned, 'attempt')}"
     return f"{result.name}: {result.outcome}: {result.reason or 'no reason is known'}"

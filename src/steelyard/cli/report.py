@@ -153,7 +153,8 @@ def score_lines(metrics: Mapping[str, Any], width: int = WIDTH) -> list[str]:
     head = next((row for row in rows if row.is_headline), rows[0])
     if not head.is_official:
         covered = f"{head.coverage} of the attempts count"
-        lines += _wrapped(f"not official: over {head.tasks} tasks; {covered}", width)
+        tasks = f"{head.tasks} task{'' if head.tasks == '1' else 's'}"
+        lines += _wrapped(f"not official: over {tasks}; {covered}", width)
     if (by_retries := retries_line(metrics)) is not None:
         lines += _wrapped(by_retries, width)
     return lines
