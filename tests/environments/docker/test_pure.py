@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from steelyard.components.environment import OpenRequest, Resources
 from steelyard.environments.docker import finding, probe
 from steelyard.environments.docker.builds import _bases
-from steelyard.environments.docker.limits import host_config, limits_of
+from steelyard.environments.docker.limits import host_config, limits_of, start_remedy
 from steelyard.environments.docker.params import DockerParams
 from steelyard.environments.docker.programs import Output, Program, check_words
 from steelyard.environments.docker.seccomp_profile import profile
@@ -26,6 +26,16 @@ TIGHT: dict[str, Any] = {
     **dict.fromkeys(("vsock", "packet", "alg"), "EAFNOSUPPORT"),
     "NoNewPrivs": "1", "Seccomp": "2", "interfaces": ["lo"], "processes": 4, "pids_limit": "512",
 }  # fmt: skip
+
+
+@pytest.mark.parametrize(("number", "name"), [(6, "nproc"), (7, "nofile"), (99, "NAME")])
+def test_an_engine_that_may_not_raise_a_limit_is_told_from_other_refusals(
+    number: int, name: str
+) -> None:
+    said = start_remedy(f"runc: error setting rlimit type {number}: operation not permitted")
+    assert said is not None
+    assert f'default_ulimits = ["{name}=N:N"]' in said
+    assert start_remedy("runc: exec: no such file") is None
 
 
 def test_a_tight_container_has_no_weakness() -> None:

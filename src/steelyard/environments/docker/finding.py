@@ -17,7 +17,10 @@ from typing import Final
 from steelyard.components.extras import install_command
 
 _WAIT_S: Final = 3.0
-START: Final = "start one: `systemctl --user start podman.socket`, or `systemctl start docker`"
+START: Final = (
+    "start one: `systemctl --user start podman.socket`, or `systemctl start docker`; without "
+    "systemd `podman system service -t 0 &`"
+)
 ALLOW: Final = (
     "add yourself to its group (`usermod -aG docker $USER`, then log in again), or use rootless "
     "podman: `systemctl --user start podman.socket`"
