@@ -19,7 +19,8 @@ def cannot_open(
         wanted = "an image of its own" if needs.image is None else f"the image {needs.image!r}"
         return (
             f"the task asks for {wanted}, and {environment.id} runs programs of this machine; "
-            "name an environment with images, or take `environment.image` out"
+            "name an environment with images, or ask for none (task folders: "
+            "`benchmark.images: none`; a pack: without `environment.image`)"
         )
     if needs.network == "allowlist" and not environment.offers_allowlist:
         return (

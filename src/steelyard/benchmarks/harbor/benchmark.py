@@ -154,7 +154,7 @@ class TaskFolders(Benchmark):
         refused = [name for name, loaded in self.tasks.items() if loaded.refusals]
         if refused:
             log.warning(
-                "%d of %d tasks cannot be run by this version: %s",
+                "%d of %d tasks cannot be run as things are (`task_invalid` says why): %s",
                 *(len(refused), len(self.tasks), ", ".join(refused[:20])),
             )
         return [self._task(name, loaded) for name, loaded in self.tasks.items()]
