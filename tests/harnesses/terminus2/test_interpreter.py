@@ -7,6 +7,7 @@ import stat
 from pathlib import Path
 
 import pytest
+from pydantic import ValidationError
 
 from steelyard.components.installed_agents import MANIFEST, installed_agents
 from steelyard.harnesses.terminus2 import Terminus2, interpreter
@@ -115,6 +116,18 @@ def test_an_interpreter_that_is_named_must_be_there(tmp_path: Path) -> None:
     one = harness(tmp_path, python=str(tmp_path / "python"))
     assert one.lacking() == f"python: there is no interpreter {tmp_path / 'python'}"
     assert one.installation() is None
+
+
+def test_a_relative_interpreter_lies_beside_the_file_that_names_it(tmp_path: Path) -> None:
+    given = {"python": "venv/bin/python"}
+    params = Terminus2.Params.model_validate(given, context={"base_dir": tmp_path})
+    assert params.model_dump()["python"] == tmp_path / "venv/bin/python"
+
+
+@pytest.mark.parametrize("version", ["latest", ">=0.26", "0.26.0; x"])
+def test_a_version_must_be_exact(version: str) -> None:
+    with pytest.raises(ValidationError, match="no exact version"):
+        Terminus2.Params.model_validate({"version": version})
 
 
 def test_the_lock_pins_the_version_of_the_extra_and_names_no_host() -> None:

@@ -6,7 +6,16 @@ import re
 from pathlib import Path
 from typing import Annotated, Final, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    PositiveFloat,
+    PositiveInt,
+    ValidationInfo,
+    field_validator,
+)
 
 from steelyard.config.validation import FieldFault
 
@@ -64,3 +73,12 @@ class Terminus2Params(BaseModel):
     `steelyard agent install terminus2` made."""
     install_timeout_seconds: PositiveFloat = 1800
     """Of making such an interpreter."""
+
+    @field_validator("python")
+    @classmethod
+    def _from_base(cls, python: Path | None, info: ValidationInfo) -> Path | None:
+        """Take it from the file's folder; a link is kept, for by it a virtual environment is."""
+        if python is None:
+            return None
+        base = (info.context or {}).get("base_dir")
+        return (Path(base or Path.cwd()) / python.expanduser()).absolute()
