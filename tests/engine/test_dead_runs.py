@@ -216,6 +216,26 @@ def test_a_run_whose_lock_cannot_be_read_is_not_taken_for_dead(
     assert one["state"] == "unknown"
 
 
+def test_a_launch_that_is_stopped_while_it_reaps_closes_its_environments(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prepared = prepare(resolved(tmp_path, request(benchmark={"tasks": 1})))
+    environment = prepared.plan.requests[0].services.environment
+    closings: list[str] = []
+
+    async def stopped(*_: object) -> None:
+        raise asyncio.CancelledError
+
+    async def close() -> None:
+        closings.append(environment.id)
+
+    monkeypatch.setattr("steelyard.engine.launch.reap_leftovers", stopped)
+    monkeypatch.setattr(environment, "close", close)
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(launch(prepared, reap=True))
+    assert closings == [environment.id]
+
+
 def test_what_a_killed_run_was_doing_is_named_with_what_it_had_cost(tmp_path: Path) -> None:
     program = Path(__file__).with_name("kill_child.py")
     command = [sys.executable, str(program), str(tmp_path), "attempts_appended:1:before"]

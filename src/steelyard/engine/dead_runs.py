@@ -173,7 +173,8 @@ def _unfinished(namespace_dir: Path, own_run_id: str) -> str | None:
     if not flights:
         return None
     more = f"; and {len(flights) - _SHOWN} more" if len(flights) > _SHOWN else ""
-    return f"{last.name} died with {len(flights)} attempts under way: {'; '.join(named)}{more}"
+    attempts = f"{len(flights)} attempt{'' if len(flights) == 1 else 's'}"
+    return f"{last.name} died with {attempts} under way: {'; '.join(named)}{more}"
 
 
 def _cost(usage: Usage | None) -> str:

@@ -126,9 +126,6 @@ async def launch(
     """
     plan, maker = prepared.plan, prepared.maker
     observer = observer or Unobserved()
-    if reap:
-        for request in plan.requests:
-            await reap_leftovers(request, observer.notice)
     executor = InProcessExecutor(maker)
     for request in plan.requests:
         storage = Storage(prepared.redactor.contains_secret, faults)
@@ -137,6 +134,13 @@ async def launch(
             endpoint = maker.endpoints.get(request.spec.model, request.spec.prices)
             services = replace(services, endpoint=endpoint)
         executor.adopt(request.spec, services)
+    if reap:
+        try:
+            for request in plan.requests:
+                await reap_leftovers(request, observer.notice)
+        except BaseException:
+            await executor.close()
+            raise
     controls = controls or Controls()
     driver = Driver(
         plan,
