@@ -6,6 +6,7 @@ import asyncio
 import os
 import sys
 import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -127,9 +128,9 @@ def test_a_start_that_is_cancelled_twice_leaves_no_process(monkeypatch: pytest.M
     started: list[int] = []
     may_start = threading.Event()
 
-    def slow(*args: Any) -> int:
+    def slow(*args: Any, **named: Any) -> int:
         may_start.wait(10)
-        started.append(spawn(*args))
+        started.append(spawn(*args, **named))
         return started[0]
 
     monkeypatch.setattr(processes, "spawn", slow)
@@ -188,3 +189,28 @@ def test_the_loop_stays_free_while_a_program_floods_its_output() -> None:
     assert ended.truncated
     assert len(ended.stdout) == 1000
     assert turns > 20
+
+
+@pytest.mark.integration
+def test_a_launcher_steps_behind_the_loop_only_where_several_start_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    behind: list[bool] = []
+
+    def noted(*args: Any, is_behind_us: bool) -> int:
+        behind.append(is_behind_us)
+        return spawn(*args, is_behind_us=is_behind_us)
+
+    monkeypatch.setattr(processes, "spawn", noted)
+    launcher = replace(command("true"), only_launches=True)
+
+    async def go() -> None:
+        await run(launcher, max_output_bytes=10)
+        await run(command("true"), max_output_bytes=10)
+        assert behind == [False, True]
+        behind.clear()
+        await asyncio.gather(*(run(launcher, max_output_bytes=10) for _ in range(6)))
+
+    asyncio.run(go())
+    assert True in behind
+    assert False in behind

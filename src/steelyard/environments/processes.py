@@ -15,6 +15,7 @@ import signal
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 from weakref import WeakKeyDictionary
 
@@ -26,9 +27,10 @@ MAX_STARTS: Final = 8
 MAX_DRAIN_BYTES: Final = 2 * 1024 * 1024
 """Read at most after the end; a pipe holds less, and an escaped writer could go on for ever."""
 
+_AT_EASE: Final = 2
+"""Launchers at once that may compete with the event loop on even terms."""
 _CHUNK_BYTES: Final = 128 * 1024
 _KILL_WAIT_S: Final = 10.0
-_gates: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,8 @@ class Command:
     stdin: bytes = b""
     pass_fds: tuple[int, ...] = ()
     """The program gets these as 3, 4, 5, …"""
+    only_launches: bool = False
+    """True where it starts another in a scheduling group of that one's own, as bubblewrap does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,20 +207,34 @@ class Process:
                 part.close()
 
 
-def _gate() -> asyncio.Semaphore:
+class _Gate:
+    """Holds the starts of one loop to `MAX_STARTS`, and counts them."""
+
+    def __init__(self) -> None:
+        self.slots = asyncio.Semaphore(MAX_STARTS)
+        self.under_way = 0
+
+
+_gates: WeakKeyDictionary[asyncio.AbstractEventLoop, _Gate] = WeakKeyDictionary()
+
+
+def _gate() -> _Gate:
     loop = asyncio.get_running_loop()
     gate = _gates.get(loop)
     if gate is None:
-        gate = _gates[loop] = asyncio.Semaphore(MAX_STARTS)
+        gate = _gates[loop] = _Gate()
     return gate
 
 
-async def spawned(command: Command, descriptors: Sequence[int]) -> int:
+async def spawned(
+    command: Command, descriptors: Sequence[int], *, is_behind_us: bool = True
+) -> int:
     """Start a program in a thread; the process id. Cancelled, it leaves no process.
 
     Args:
         command: what to start; its `pass_fds` are the caller's to add.
         descriptors: what it gets as 0, 1, 2, …
+        is_behind_us: as `spawn` has it.
 
     Raises:
         ProgramNotStarted: there is no such program, or it cannot be run.
@@ -225,8 +243,9 @@ async def spawned(command: Command, descriptors: Sequence[int]) -> int:
     try:
         path = command.env.get("PATH", os.defpath)
         program = find_program(command.argv[0], path, command.cwd)
+        start = partial(spawn, is_behind_us=is_behind_us)
         starting = asyncio.get_running_loop().run_in_executor(
-            STARTERS, spawn, program, command.argv, command.env, command.cwd, descriptors
+            STARTERS, start, program, command.argv, command.env, command.cwd, descriptors
         )
         try:
             return await asyncio.shield(starting)
@@ -254,7 +273,7 @@ async def spawned(command: Command, descriptors: Sequence[int]) -> int:
         ) from error
 
 
-async def _start(command: Command, max_output_bytes: int) -> Process:
+async def _start(command: Command, max_output_bytes: int, *, is_behind_us: bool) -> Process:
     loop = asyncio.get_running_loop()
     ours: list[int] = []
     theirs: list[int] = []
@@ -269,7 +288,7 @@ async def _start(command: Command, max_output_bytes: int) -> Process:
             read_end, write_end = os.pipe2(os.O_CLOEXEC)
             theirs.append(write_end)
             ours.append(read_end)
-        pid = await spawned(command, (*theirs, *command.pass_fds))
+        pid = await spawned(command, (*theirs, *command.pass_fds), is_behind_us=is_behind_us)
     except BaseException:
         for fd in ours:
             os.close(fd)
@@ -326,13 +345,21 @@ async def run(
     stopped_by: str | None = None
     timed_out = False
     try:
-        async with _gate():
-            process = await _start(command, max_output_bytes)
-            if running is not None:
-                running.add(process)
-            if on_start is not None:
-                await on_start(process)
-            process.started_s = loop.time()
+        gate = _gate()
+        async with gate.slots:
+            gate.under_way += 1
+            try:
+                # A launcher that the loop waits for is only slowed by stepping behind it; many
+                # at once would keep the loop from its other work.
+                is_behind_us = not command.only_launches or gate.under_way > _AT_EASE
+                process = await _start(command, max_output_bytes, is_behind_us=is_behind_us)
+                if running is not None:
+                    running.add(process)
+                if on_start is not None:
+                    await on_start(process)
+                process.started_s = loop.time()
+            finally:
+                gate.under_way -= 1
         deadline = None if timeout_s is None else process.started_s + timeout_s
         while True:
             left_s = None if deadline is None else max(0.0, deadline - loop.time())

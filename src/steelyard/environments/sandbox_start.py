@@ -84,6 +84,7 @@ class Start:
             {TOKEN_VARIABLE: token},
             "/",
             pass_fds=tuple(theirs),
+            only_launches=True,
         )
         return cls(command, status_read, block_write, theirs)
 

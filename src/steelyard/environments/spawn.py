@@ -54,6 +54,8 @@ def spawn(
     env: Mapping[str, str],
     cwd: str,
     descriptors: Sequence[int],
+    *,
+    is_behind_us: bool = True,
 ) -> int:
     """Start a program in a session of its own; its process id. Blocking.
 
@@ -63,6 +65,7 @@ def spawn(
         env: all of its variables.
         cwd: the folder it starts in.
         descriptors: what it gets as 0, 1, 2, …; it gets no others.
+        is_behind_us: where processors are short, this process goes first.
 
     Raises:
         OSError: it could not be started.
@@ -90,7 +93,8 @@ def spawn(
                 libc.posix_spawn(ctypes.byref(pid), path, actions, attributes, words, variables),
                 argv[0],
             )
-            _behind_us(pid.value)
+            if is_behind_us:
+                _behind_us(pid.value)
             return pid.value
         finally:
             for fd in lifted:
