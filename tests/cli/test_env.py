@@ -12,8 +12,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from steelyard.cli.env import env
+from steelyard.components.environment import EnvironmentFault
 from steelyard.components.session_folders import find_folders
+from steelyard.environments.host_process import HostProcess
 from steelyard.environments.process_trees import find_marked
 from tests.cli.conftest import Run
 from tests.cli.tmux import Pane
@@ -98,6 +102,21 @@ def test_a_folder_that_was_removed_by_hand_is_not_listed(steelyard: Run, results
     for _, folder in find_folders([one["id"] for one in listed(results)]):
         subprocess.run(["rm", "-r", str(folder)], check=True)
     assert listed(results) == []
+
+
+@pytest.mark.integration
+def test_what_could_not_be_asked_about_is_not_said_to_be_gone(
+    steelyard: Run, results: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def unreachable(*_: object) -> None:
+        raise EnvironmentFault("the engine does not answer")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(HostProcess, "find_leftovers", unreachable)
+        found = CliRunner().invoke(env, ["list", str(results)])
+    assert "cannot be asked: the engine does not answer" in found.stderr
+    assert found.stdout.endswith("left anything on this machine that could be asked about\n")
+    assert len(listed(results)) == 2
 
 
 @pytest.mark.integration

@@ -50,7 +50,8 @@ def list_environments(folder: Path | None, as_json: bool, debug: bool) -> int:
         return 0
     _print_problems(found)
     if not found.standing:
-        say(f"no run below {place} has kept or left anything on this machine")
+        more = " that could be asked about" if found.problems else ""
+        say(f"no run below {place} has kept or left anything on this machine{more}")
         return 0
     _print_standing(found.standing, place)
     return 0
