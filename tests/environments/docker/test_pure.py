@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from steelyard.components.environment import OpenRequest, Resources
 from steelyard.environments.docker import finding, probe
@@ -36,6 +37,12 @@ def test_an_engine_that_may_not_raise_a_limit_is_told_from_other_refusals(
     assert said is not None
     assert f'default_ulimits = ["{name}=N:N"]' in said
     assert start_remedy("runc: exec: no such file") is None
+
+
+def test_what_is_no_hosts_name_is_refused_where_settings_are_read() -> None:
+    assert DockerParams(allowed_hosts=("a.example", "*.b.example")).allowed_hosts
+    with pytest.raises(ValidationError, match="is no name of a host"):
+        DockerParams(allowed_hosts=("https://a.example/x",))
 
 
 def test_a_tight_container_has_no_weakness() -> None:

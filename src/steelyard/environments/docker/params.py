@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt
+from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt, field_validator
+
+from steelyard.environments.docker.allowlist import Allowlist
 
 DEFAULT_CPU: Final = 1.0
 DEFAULT_MEMORY_MB: Final = 2048
@@ -52,3 +54,9 @@ class DockerParams(BaseModel):
     """The engine's network that `open` means, as `bridge`, `host` or a name; its default else."""
     extra_capabilities: tuple[str, ...] = ()
     """Capabilities that tasks need beyond ours, as `SYS_PTRACE`; trust is then `contained`."""
+
+    @field_validator("allowed_hosts")
+    @classmethod
+    def _are_names(cls, hosts: tuple[str, ...]) -> tuple[str, ...]:
+        Allowlist.of(hosts)
+        return hosts
