@@ -218,8 +218,19 @@ CRASHED = {"severity": "FATAL", "code": "scorer_crashed", "count": 1}
             "counts": {Outcome.FAILED_FATAL: 1},
             "metrics": metrics([]) | {"issues": [REFUSED]},
         },
+        {
+            "planned": 1,
+            "counts": {Outcome.FAILED_FATAL: 1},
+            "metrics": metrics([]) | {"issues": [REFUSED | {"code": "task_invalid"}]},
+        },
     ],
-    ids=["no tasks", "refused at once", "refused while others ran", "its only attempt refused"],
+    ids=[
+        "no tasks",
+        "refused at once",
+        "refused while others ran",
+        "its only attempt refused",
+        "its only task invalid",
+    ],
 )
 def test_what_was_refused_before_any_success_has_nothing_to_continue(
     changes: dict[str, Any],

@@ -26,7 +26,9 @@ _REFUSED_REMEDY: Final = (
     "look at the key (--model-api-key '${VARIABLE}', or api_key under model) and at the address "
     "(--model-base-url, or base_url)"
 )
-_REFUSALS: Final = frozenset({_REFUSED, IssueCode.CONFIGURATION.value})
+_REFUSALS: Final = frozenset(
+    {_REFUSED, IssueCode.CONFIGURATION.value, IssueCode.TASK_INVALID.value}
+)
 """With these alone the same command would be refused in the same way."""
 
 
