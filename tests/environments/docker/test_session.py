@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import subprocess
 from collections.abc import Awaitable, Callable
 
@@ -191,6 +192,22 @@ def test_a_container_that_somebody_removes_is_a_fault_of_the_session(
             await session.exec(["true"])
 
     _in_session(work, OpenRequest("removed"), image=busybox_image)
+
+
+def test_a_container_says_whose_it_is(
+    docker_host: str, container_engine: Engine, busybox_image: str
+) -> None:
+    async def work(session: Session) -> None:
+        container = session._container.id  # type: ignore[attr-defined]
+        form = (
+            '{{index .Config.Labels "steelyard.token"}} {{index .Config.Labels "steelyard.owner"}}'
+        )
+        said = await asyncio.to_thread(
+            container_engine.podman, "inspect", "--format", form, container
+        )
+        assert said.strip() == f"labelled uid {os.getuid()}, pid {os.getpid()}"
+
+    _in_session(work, OpenRequest("labelled"), image=busybox_image)
 
 
 def test_limits_are_those_of_user_before_task(docker_host: str, busybox_image: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 import secrets
 from collections.abc import Mapping
@@ -25,7 +26,7 @@ from steelyard.environments.docker.params import DEFAULT_IMAGE, DockerParams
 from steelyard.environments.docker.places import Places
 from steelyard.environments.docker.programs import Program
 from steelyard.environments.docker.reach import Reach, reach_in
-from steelyard.environments.docker.reap import TOKEN_LABEL, remove_container
+from steelyard.environments.docker.reap import OWNER_LABEL, TOKEN_LABEL, remove_container
 from steelyard.environments.docker.seccomp_profile import profile_file, profile_text
 from steelyard.environments.docker.session import Container, DockerSession
 from steelyard.environments.files import Owner
@@ -159,7 +160,10 @@ class Opener:
             # program that is started as that user has nothing.
             "User": "0",
             "Env": [f"{TOKEN_VARIABLE}={request.token}"],
-            "Labels": {TOKEN_LABEL: request.token},
+            "Labels": {
+                TOKEN_LABEL: request.token,
+                OWNER_LABEL: f"uid {os.getuid()}, pid {os.getpid()}",
+            },
             "Hostname": "steelyard",
             "HostConfig": dict(config),
         }

@@ -16,6 +16,8 @@ from steelyard.environments.docker.engine import Engine, EngineRefusal
 from steelyard.environments.local_session import in_thread
 
 TOKEN_LABEL: Final = "steelyard.token"  # noqa: S105 — a label's name
+OWNER_LABEL: Final = "steelyard.owner"
+"""For people alone: the user and the process that opened it. What is reaped is told by tokens."""
 
 
 async def remove_container(engine: Engine, container: str, *, had_programs: bool = True) -> None:
