@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from steelyard.components.clock import AgentTimer
 from steelyard.components.issues import AttemptFault, IssueCode
 from steelyard.components.values import NO_USAGE, Usage
-from steelyard.models.protocols.form import TokenCounts
+from steelyard.models.token_counts import TokenCounts
 
 if TYPE_CHECKING:
     import asyncio
