@@ -12,6 +12,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
 
@@ -44,7 +45,8 @@ def measure(*, scale: float) -> Iterator[Figure]:
         try:
             yield asyncio.run(_open_and_close(image, running.host, max(3, int(ROUNDS * scale))))
             yield from asyncio.run(_gigabyte(image, running, int(1024 * scale) or 1))
-            yield from asyncio.run(_attempts(image, running, max(20, int(500 * scale))))
+            with _own_temporary_folder():
+                yield from asyncio.run(_attempts(image, running, max(20, int(500 * scale))))
             yield asyncio.run(_many_at_once(image, max(4, int(AT_ONCE * scale))))
         finally:
             del os.environ["DOCKER_HOST"]
@@ -207,6 +209,22 @@ def _peak_mib() -> float:
         if line.startswith("VmHWM:"):
             return int(line.split()[1]) / 1024
     raise CommandFailed("the kernel does not say how much memory this was")
+
+
+@contextmanager
+def _own_temporary_folder() -> Iterator[None]:
+    """Let nothing be counted that others leave in the machine's folder meanwhile."""
+    before = os.environ.get("TMPDIR")
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["TMPDIR"], tempfile.tempdir = folder, None
+        try:
+            yield
+        finally:
+            tempfile.tempdir = None
+            if before is None:
+                del os.environ["TMPDIR"]
+            else:
+                os.environ["TMPDIR"] = before
 
 
 async def _attempts(image: str, running: fixtures.Engine, count: int) -> Iterator[Figure]:
