@@ -155,7 +155,13 @@ class Kept:
 
 
 class EnvironmentFault(Exception):
-    """The provider failed, not the program it ran: the attempt ends FATAL."""
+    """The provider failed, not the program it ran: the attempt ends FATAL.
+
+    With `is_of_request` every attempt of the request would meet it, as a wrong name in the
+    environment's own settings: then the request stops at the first.
+    """
+
+    is_of_request = False
 
 
 class Session(ABC):

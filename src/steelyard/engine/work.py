@@ -294,7 +294,9 @@ class Work:
         try:
             session = await environment.open(request)
         except EnvironmentFault as fault:
-            raise AttemptFault(IssueCode.ENVIRONMENT_OPEN_FAILED, str(fault)) from fault
+            raise AttemptFault(
+                IssueCode.ENVIRONMENT_OPEN_FAILED, str(fault), request_fault=fault.is_of_request
+            ) from fault
         self.observer.session(token, "opened", environment.id)
         self.trusts.append(session.trust)
         if self.description is None:

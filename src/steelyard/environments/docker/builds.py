@@ -42,8 +42,10 @@ IMPORTED: Final = "localhost/steelyard-import"
 _LAST_LINES: Final = 20
 _LINE_CHARS: Final = 400
 _POLL_S: Final = 0.2
-_REMOVALS: Final = 10
+_REMOVALS: Final = 80
 _REMOVAL_PAUSE_S: Final = 0.3
+"""An engine ends the step of a cancelled build that is running before it lets go of its images:
+podman runs it to its end. All together less than the grace of a clean-up."""
 _STEP_IMAGE: Final = re.compile(r"^\s*--+>\s+([0-9a-f]{10,64})\s*$")
 _FROM: Final = re.compile(
     r"^\s*FROM\s+(?:--\S+\s+)*(?P<name>\S+)(?:\s+AS\s+(?P<stage>\S+))?", re.IGNORECASE
@@ -203,7 +205,6 @@ async def _remove_images(engine: Engine, made: list[str]) -> None:
             except EngineRefusal as error:
                 if error.status != 409:
                     break
-                # An engine notices only after a moment that nobody waits for its build.
                 await asyncio.sleep(_REMOVAL_PAUSE_S)
             else:
                 break

@@ -81,12 +81,15 @@ class Opener:
     async def _image(self, request: OpenRequest) -> Image:
         if request.build is not None:
             return await self.images.built(request.build)
-        name = request.image or self._params.image
-        if name is not None:
-            return await self.images.named(name)
-        if self._params.image_tar is not None:
-            return await self.images.imported(self._params.image_tar)
-        return await self.images.named(DEFAULT_IMAGE)
+        if request.image is not None:
+            return await self.images.named(request.image)
+        try:
+            if self._params.image is None and self._params.image_tar is not None:
+                return await self.images.imported(self._params.image_tar)
+            return await self.images.named(self._params.image or DEFAULT_IMAGE)
+        except ImageFault as fault:
+            fault.is_of_request = True  # no task named it: each attempt asks for the same
+            raise
 
     async def _started(self, request: OpenRequest, image: Image, limits: Limits) -> Container:
         """Create and start a container; where that is cancelled or fails, nothing is left."""
@@ -110,7 +113,9 @@ class Opener:
                 remedy = start_remedy(error.message) if isinstance(error, EngineRefusal) else None
                 if remedy is None:
                     raise
-                raise EnvironmentFault(f"{error}; {remedy}") from error
+                fault = EnvironmentFault(f"{error}; {remedy}")
+                fault.is_of_request = True
+                raise fault from error
         user = self._params.user or image.user
         return Container(made, name, workdir, None if user in _ROOT else user)
 
