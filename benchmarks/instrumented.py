@@ -80,7 +80,9 @@ def shrink_backoff(factor: float) -> None:
 
     real = ATTEMPT_BACKOFF
     shrunk = Backoff(real.base_s * factor, real.cap_s * factor, real.retry_after_cap_s * factor)
-    launch.__kwdefaults__["backoff"] = shrunk
+    defaults = launch.__kwdefaults__
+    assert defaults is not None
+    defaults["backoff"] = shrunk
 
 
 def main() -> None:

@@ -193,4 +193,5 @@ def test_records_that_are_a_folder_are_no_source(project: Path) -> None:
     records = project / NAMESPACE / "source" / "attempts.jsonl"
     records.unlink()
     records.mkdir()
-    assert_refused(project, *RUN, "--reuse-run-id", "source", said=["records cannot be read"])
+    said = ["attempts.jsonl cannot be read"]
+    assert_refused(project, *RUN, "--reuse-run-id", "source", said=said)

@@ -208,15 +208,6 @@ def test_an_environment_that_does_not_open_is_fatal_in_setup() -> None:
     assert result.issues[0].phase is Phase.SETUP
 
 
-@pytest.mark.parametrize("is_of_request", [True, False])
-def test_a_fault_that_each_attempt_would_meet_is_one_of_the_request(is_of_request: bool) -> None:
-    fault = EnvironmentFault("no image of that name")
-    fault.is_of_request = is_of_request
-    result = run(FakeBenchmark(needs=True), FakeEnvironment(on_open=raising(fault)))
-    assert codes(result) == [IssueCode.ENVIRONMENT_OPEN_FAILED]
-    assert (result.request_fault is not None) is is_of_request
-
-
 def test_an_environment_that_hangs_while_opening_is_told_apart() -> None:
     environment = FakeEnvironment(on_open=sleeping(30))
     result = run(FakeBenchmark(needs=True), environment, limits=TimeLimits(setup_s=0.01))

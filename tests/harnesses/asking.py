@@ -81,6 +81,10 @@ class Asking(Benchmark):
         )
 
 
+PLACES: dict[str, dict[str, Any]] = {}
+"""Parameters of environments that need some: the engine of this test run, for one."""
+
+
 def model_settings(url: str, **more: Any) -> dict[str, Any]:
     return ModelSettings(id="m", base_url=url).model_dump(mode="json") | more
 
@@ -113,7 +117,7 @@ def run_command(
         "r",
         benchmark,
         ComponentSpec("command", harness),
-        ComponentSpec(environment),
+        ComponentSpec(environment, PLACES.get(environment, {})),
         model,
         **(bounds or {}),
     )

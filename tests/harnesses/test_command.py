@@ -14,7 +14,7 @@ from steelyard.components.registry import BUILTINS, Kind
 from steelyard.engine.spec_json import result_to_bytes
 from steelyard.testing.endpoint import MockEndpoint
 from tests.engine.fakes import Watch
-from tests.harnesses.asking import AGENT, last_step, model_settings, run_command
+from tests.harnesses.asking import AGENT, PLACES, last_step, model_settings, run_command
 
 pytestmark = pytest.mark.integration
 
@@ -34,6 +34,15 @@ PRICES = {"m": {"input_per_mtok": 1e6, "output_per_mtok": 1e6}}
 def endpoint() -> Iterator[MockEndpoint]:
     with MockEndpoint("--text", "42") as served:
         yield served
+
+
+@pytest.fixture(autouse=True)
+def _engine(request: pytest.FixtureRequest) -> None:
+    """Where a case runs in containers, name this test run's engine and image."""
+    case = getattr(request.node, "callspec", None)
+    if case is not None and case.params.get("environment") == "docker":
+        host, image = (request.getfixturevalue(name) for name in ("docker_host", "debian_image"))
+        PLACES["docker"] = {"host": host, "image": image}
 
 
 def codes(result: Any) -> list[IssueCode]:
@@ -117,7 +126,7 @@ def test_system_messages_stand_before_the_prompt_or_apart() -> None:
         ({"file": "made.txt"}, "made"),
         ({"file": "{home}/kept.txt"}, "kept"),
         ({"file": "absent.txt"}, None),
-        ({"file": "../../etc/hostname"}, None),
+        ({"file": "/proc/../proc/self/../../no/such"}, None),
         ({"command": ["sh", "-c", "printf %s {prompt}; cat made.txt"]}, "hellomade"),
         ({"command": ["false"]}, None),
         ({"extract": "o(.)t"}, "u"),
@@ -134,6 +143,15 @@ def test_the_answer_comes_from_where_it_is_asked(
     result = run_command({"script": script, "answer": answer}, environment=environment)
     assert result.answer == expected, result.issues
     assert result.outcome is Outcome.SCORED
+
+
+@pytest.mark.parametrize("environment", ["host_process", "sandbox"])
+def test_a_file_of_this_machine_is_no_answer(environment: str) -> None:
+    """In a container the same path is the image's own file, and harms nobody."""
+    result = run_command(
+        {"script": "echo out", "answer": {"file": "../../etc/hostname"}}, environment=environment
+    )
+    assert result.answer is None
 
 
 def test_a_pattern_without_end_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -254,7 +272,9 @@ def test_its_own_logs_stand_in_the_trajectory_within_bounds(environment: str) ->
     logs = last_step(result)["logs"]
     assert logs["logs/a.log"] == "one\n"
     assert logs["logs/b.log"] == "two\n"
-    assert "root:" not in logs.get("logs/c.log", "")
+    of_this_machine = Path("/etc/passwd").read_text()  # an image has one of its own
+    assert logs.get("logs/c.log", "") != of_this_machine
+    assert environment == "docker" or "root:" not in logs.get("logs/c.log", "")
     assert "not read" in logs["absent.log"]
     long = next(text for path, text in logs.items() if path.endswith("long.jsonl"))
     assert len(long) < 130 * 1024

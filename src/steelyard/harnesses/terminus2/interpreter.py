@@ -123,9 +123,11 @@ def new_pythons() -> Iterator[Path]:
         yield Path(sys.executable)
     names = [f"python3.{minor}" for minor in (12, 13, 14)]
     found = [Path(path) for name in names if (path := shutil.which(name))]
-    pyenv = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv") / "versions"
     found += [
-        pyenv_python for name in names for pyenv_python in sorted(pyenv.glob(f"*/bin/{name}"))
+        one
+        for root in _pyenv_roots()
+        for name in names
+        for one in sorted(root.glob(f"versions/*/bin/{name}"))
     ]
     seen: set[Path] = set()
     for known in found:
@@ -137,6 +139,14 @@ def new_pythons() -> Iterator[Path]:
         told = _said([uv, "python", "find", "--no-python-downloads", ">=3.12"])
         if told and Path(told) not in seen and _is_new(Path(told)):
             yield Path(told)
+
+
+def _pyenv_roots() -> list[Path]:
+    """Where pyenv keeps its versions: as it says, or at home and beside shims on the path."""
+    if named := os.environ.get("PYENV_ROOT"):
+        return [Path(named)]
+    shims = [Path(path) for path in os.get_exec_path() if Path(path).name == "shims"]
+    return list(dict.fromkeys([Path.home() / ".pyenv", *(one.parent for one in shims)]))
 
 
 def install(home: Home, *, timeout_s: float) -> Path:
