@@ -36,6 +36,7 @@ DEFAULT_WORKDIR: Final = "/workspace"
 SLEEP: Final = "trap 'exit 0' TERM; while :; do sleep 2147483647 & wait $!; done"
 """The first process: it reaps what loses its parent, and ends when told."""
 _ROOT: Final = frozenset({None, "0", "root", "0:0", "root:root"})
+_NO_PROFILE: Final = ["no-new-privileges"]
 _AT_ONCE: Final = 8
 """Containers that are being started: an engine takes no longer for eight in turns than at once."""
 
@@ -120,23 +121,25 @@ class Opener:
         return Container(made, name, workdir, None if user in _ROOT else user)
 
     async def _created(self, name: str, body: dict[str, Any]) -> str:
-        body["HostConfig"]["Init"] = self._has_init
+        host = body["HostConfig"]
+        host["Init"] = self._has_init
         try:
             made = await self.engine.call(
                 "POST", "containers/create", doing="creating a container",
                 params={"name": name}, body=body,
             )  # fmt: skip
         except EngineRefusal as error:
-            if self._has_init and "init" in error.message:
+            # What this call asked for decides: another may have learnt the same meanwhile.
+            if host["Init"] and "init" in error.message:
                 self._has_init = False  # an engine without its small init program; the shell reaps
-            elif "StorageOpt" in body["HostConfig"] and self._holds_storage:
+            elif "StorageOpt" in host:
                 self._holds_storage = False  # most storage cannot; then the sum is watched
-                del body["HostConfig"]["StorageOpt"]
-            elif "seccomp" in error.message and self._has_profile:
+                del host["StorageOpt"]
+            elif "seccomp" in error.message and host["SecurityOpt"] != _NO_PROFILE:
                 # Somebody else's engine cannot read our file: its own filter stays, the probe says
                 # what that is worth.
                 self._has_profile = False
-                body["HostConfig"]["SecurityOpt"] = ["no-new-privileges"]
+                host["SecurityOpt"] = _NO_PROFILE
             else:
                 raise
             return await self._created(name, body)
