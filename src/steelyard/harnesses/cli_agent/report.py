@@ -12,11 +12,11 @@ from steelyard.components.issues import Issue, IssueCode, Phase
 from steelyard.harnesses.cli_agent.agent import Agent
 from steelyard.harnesses.cli_agent.log import MAX_LOG_BYTES, MAX_STEPS, AgentLog
 from steelyard.harnesses.command.words import tail
+from steelyard.harnesses.program_end import fate, last_words
 
 SHOWN_BYTES: Final = 16 * 1024
 MAX_TOLD_BYTES: Final = 4 * 1024 * 1024
 """Of the steps as the agent tells them, in the last step."""
-_QUOTED_BYTES: Final = 1000
 
 
 def last_step(agent: Agent, ended: ExecResult, log: AgentLog) -> Step:
@@ -44,7 +44,7 @@ def last_step(agent: Agent, ended: ExecResult, log: AgentLog) -> Step:
         extra["tool_calls_denied"] = log.denied
     if not log.steps:  # else it says the same again
         extra["stdout"] = tail(ended.stdout, SHOWN_BYTES)
-    return Step("system", f"{agent.id} {_fate(ended)}", extra)
+    return Step("system", f"{agent.id} {fate(ended)}", extra)
 
 
 def issues_of(
@@ -65,8 +65,8 @@ def issues_of(
     elif log.hit_turn_limit:
         found.append((IssueCode.TURN_LIMIT, f"{agent.id} used up its {max_turns or 'own'} turns"))
     elif ended.exit_code != 0 or ended.stopped_by:
-        why = log.failure or _quoted(ended)
-        found.append((IssueCode.AGENT_FAILED, f"{agent.id} {_fate(ended)}: {why}"))
+        why = log.failure or last_words(ended)
+        found.append((IssueCode.AGENT_FAILED, f"{agent.id} {fate(ended)}: {why}"))
     elif log.failure is not None:
         text = f"{agent.id} ended with exit code 0, and says that it failed: {log.failure}"
         found.append((IssueCode.AGENT_FAILED, text))
@@ -83,18 +83,3 @@ def issues_of(
         text = f"{agent.id} left no log of its own; what it asked its model is on record"
         found.append((IssueCode.OUTPUT_TRUNCATED, text))
     return tuple(Issue.of(code, Phase.RUN, text) for code, text in found)
-
-
-def _fate(ended: ExecResult) -> str:
-    if ended.timed_out:
-        return "was ended when its time was up"
-    if ended.stopped_by is not None:
-        return f"was ended by the environment's limit on {ended.stopped_by}"
-    if ended.exit_code < 0:
-        return f"was ended by signal {-ended.exit_code}"
-    return f"ended with exit code {ended.exit_code}"
-
-
-def _quoted(ended: ExecResult) -> str:
-    said = (ended.stderr or ended.stdout)[-_QUOTED_BYTES:]
-    return said.decode("utf-8", "replace").strip() or "it said nothing"

@@ -29,6 +29,7 @@ from steelyard.harnesses.command.words import (
     tail,
     unusable_word,
 )
+from steelyard.harnesses.program_end import fate, last_words
 
 OUTSIDE: Final = "/tmp/steelyard-agent"  # noqa: S108 — a folder of the session
 BESIDE: Final = ".steelyard-agent"
@@ -39,7 +40,6 @@ MAX_LOGS: Final = 16
 
 _READ_BYTES: Final = 64 * 1024 * 1024
 _ASIDE_S: Final = 60.0
-_QUOTED_BYTES: Final = 1000
 _FIND: Final = 'for f in $1; do [ -f "$f" ] && printf "%s\\0" "$f"; done'
 
 
@@ -193,7 +193,7 @@ class Command(Harness):
             if ended.exit_code != 0 or ended.timed_out:
                 raise AttemptFault(
                     IssueCode.CONFIGURATION,
-                    f"the set-up command {words[0]} {_fate(ended)}: {_quoted(ended)}",
+                    f"the set-up command {words[0]} {fate(ended)}: {last_words(ended)}",
                 )
 
     async def _last_step(
@@ -208,7 +208,7 @@ class Command(Harness):
         }
         if self._params.log and with_logs:
             extra["logs"] = await self._logs(session, ready)
-        return Step("system", f"the program {_fate(ended)}", extra)
+        return Step("system", f"the program {fate(ended)}", extra)
 
     async def _keep(
         self, context: HarnessContext, session: Session, ready: _Ready, ended: ExecResult
@@ -279,31 +279,17 @@ class Command(Harness):
             if ended.exit_code in (126, 127) and not ended.stdout:
                 raise AttemptFault(
                     IssueCode.CONFIGURATION,
-                    f"the program {program!r} cannot be run in the environment: {_quoted(ended)}",
+                    f"the program {program!r} cannot be run in the environment: "
+                    + last_words(ended),
                     request_fault=True,
                 )
-            text = f"{program} {_fate(ended)}: {_quoted(ended)}"
+            text = f"{program} {fate(ended)}: {last_words(ended)}"
             issues.append(Issue.of(IssueCode.AGENT_FAILED, Phase.RUN, text))
         if ended.truncated:
             most = self._params.max_output_bytes
             text = f"the program wrote more than {most} bytes; the rest is not kept"
             issues.append(Issue.of(IssueCode.OUTPUT_TRUNCATED, Phase.RUN, text))
         return tuple(issues)
-
-
-def _fate(ended: ExecResult) -> str:
-    if ended.timed_out:
-        return "was ended when its time was up"
-    if ended.stopped_by is not None:
-        return f"was ended by the environment's limit on {ended.stopped_by}"
-    if ended.exit_code < 0:
-        return f"was ended by signal {-ended.exit_code}"
-    return f"ended with exit code {ended.exit_code}"
-
-
-def _quoted(ended: ExecResult) -> str:
-    said = (ended.stderr or ended.stdout)[-_QUOTED_BYTES:]
-    return said.decode("utf-8", "replace").strip() or "it said nothing"
 
 
 def _bytes(text: str) -> bytes:

@@ -7,7 +7,6 @@ its own, where that is. It lies nowhere in the environment, and needs nothing th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -119,8 +118,3 @@ def as_observation(command: str, ran: Ran, timeout_s: float | None) -> str:
         fate = f"[exit code {ran.exit_code}]"
     output = ran.output if ran.output.strip() else "(no output)"
     return f"{output.rstrip()}\n{fate}" if command.strip() else "[no command was given]"
-
-
-def joined(observations: Sequence[str]) -> str:
-    """Put what several commands brought into one message."""
-    return "\n\n".join(observations)
