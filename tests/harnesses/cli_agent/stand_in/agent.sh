@@ -13,7 +13,7 @@ case $mode in
   stubborn) work; trap '' TERM INT HUP; while :; do sleep 1; done ;;
   flood) work; python3 "${0%/*}/flood.py" "$log" ;;
   endless) work; while :; do head -c 1000000 /dev/zero | tr '\0' x; done ;;
-  daemon) work; setsid sh -c 'trap "" TERM HUP; sleep 600' >/dev/null 2>&1 & say "left a daemon" ;;
+  daemon) work; setsid sh -c 'trap "" TERM HUP; sleep 46817' >/dev/null 2>&1 & say "left a daemon" ;;
   torn) work; printf '{"say": "half a li' >>"$log" ;;
   fail) echo "it went wrong" >&2; exit 3 ;;
   gone) exec /no/such/program ;;
