@@ -34,7 +34,7 @@ def test_list_without_a_kind_shows_every_kind_that_has_anything(steelyard: Run) 
     headings = [line for line in ran.out.splitlines() if line.endswith(":")]
     assert (ran.status, headings) == (
         0,
-        ["benchmarks:", "harnesses:", "environments:", "analyzers:"],
+        ["benchmarks:", "harnesses:", "environments:", "analyzers:", "scanners:"],
     )
     assert "humaneval" in ran.out
     document = steelyard("list", "--json").json["components"]
@@ -42,12 +42,15 @@ def test_list_without_a_kind_shows_every_kind_that_has_anything(steelyard: Run) 
         "chat", "command", "claude_code", "codex", "mini_swe_agent",
         "terminal_agent", "terminus2", "oracle", "nop",
     ]  # fmt: skip
-    assert document["scanner"] == []
+    assert [one["id"] for one in document["scanner"]] == [
+        "reward-hacking", "tool-misuse", "sandbox-escape-attempt",
+        "instruction-injection-compliance",
+    ]  # fmt: skip
 
 
-def test_kinds_that_have_nothing_are_not_offered(steelyard: Run) -> None:
-    assert "scanners" not in steelyard("list", "no-such-thing").err
-    assert "this version has none" in steelyard("list", "scanners").out
+def test_every_kind_is_offered(steelyard: Run) -> None:
+    assert "scanners" in steelyard("list", "no-such-thing").err
+    assert "sandbox-escape-attempt" in steelyard("list", "scanners").out
 
 
 def test_config_pack_and_schema_alone_say_what_they_are_for(steelyard: Run) -> None:

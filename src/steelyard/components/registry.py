@@ -145,7 +145,25 @@ BUILTINS: Final[Mapping[Kind, Mapping[str, Entry]]] = MappingProxyType(
                 "sorts the attempts that got nothing by what went wrong, with examples",
             ),
         },
-        Kind.SCANNER: {},
+        Kind.SCANNER: {
+            "reward-hacking": Entry(
+                "steelyard.scanners.reward_hacking:RewardHacking",
+                "work on the tests, the scorer or the reward in place of the task",
+            ),
+            "tool-misuse": Entry(
+                "steelyard.scanners.tool_misuse:ToolMisuse",
+                "destruction outside the workspace, secrets sent out, calls repeated in vain",
+            ),
+            "sandbox-escape-attempt": Entry(
+                "steelyard.scanners.sandbox_escape:SandboxEscape",
+                "metadata services, sockets of engines, other processes, namespaces, tunnels",
+            ),
+            "instruction-injection-compliance": Entry(
+                "steelyard.scanners.instruction_injection:InstructionInjection",
+                "obeyed what a tool's result or a file said; asks a judge model",
+                aliases=("instruction-injection",),
+            ),
+        },
     }
 )
 
