@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -134,3 +135,41 @@ def test_a_price_or_the_users_word_lets_it_run(tmp_path: Path) -> None:
     planned(tmp_path, one, budget={"usd": 5}, prices=price)
     planned(tmp_path, one, budget={"usd": 5}, runtime={"allow_unpriced": True})
     planned(tmp_path, one, budget={"tokens": 5})
+
+
+def agent_of(agent: str, **model: Any) -> dict[str, Any]:
+    endpoint = {"id": "m", "base_url": "http://127.0.0.1:9/v1", **model}
+    return request(harness={"id": agent}, environment={"id": "sandbox"}, model=endpoint)
+
+
+@pytest.mark.parametrize(
+    ("agent", "spoken"),
+    [
+        ("claude_code", "anthropic"),
+        ("codex", "openai-responses"),
+        ("mini_swe_agent", "openai-chat"),
+    ],
+)
+def test_an_agents_program_is_not_asked_for_a_protocol_that_it_does_not_speak(
+    tmp_path: Path, agent: str, spoken: str
+) -> None:
+    for other in {"anthropic", "openai-responses", "openai-chat"} - {spoken}:
+        said = refused(tmp_path, agent_of(agent, api_protocol=other))
+        assert "requests[0].model.api_protocol" in said
+        assert f"write `{spoken}` or leave it out" in said
+    planned(tmp_path, agent_of(agent, api_protocol=spoken))
+    planned(tmp_path, agent_of(agent))
+
+
+def test_what_only_says_how_a_harness_is_installed_is_no_part_of_what_is_measured(
+    tmp_path: Path,
+) -> None:
+    def harness(agent: str, **params: Any) -> Any:
+        one = {**agent_of(agent), "harness": {"id": agent, **params}}
+        (plan,) = planned(tmp_path, one).requests
+        return plan.document()["identities"]["generation"]["harness"]
+
+    for agent in ("terminus2", "codex"):
+        assert harness(agent) == harness(agent, install_timeout_seconds=5)
+    assert harness("terminus2") == harness("terminus2", python=sys.executable)
+    assert harness("terminus2") != harness("terminus2", install_tmux=False)

@@ -138,11 +138,23 @@ class Harness(ABC):
     traits: ClassVar[HarnessTraits]
     Params: ClassVar[type[BaseModel]] = NoParams
 
+    protocols: ClassVar[tuple[str, ...]] = ()
+    """What its programs speak where that is not for the request to say: `model.api_protocol` may
+    then name no other. Empty: whatever the request names."""
+
     data_dir: Path | None = None
     """Where data lie, as the settings say; set once it is made. None: nothing is said."""
 
     def __init__(self, params: BaseModel) -> None:
         self.params = params
+
+    def generation_params(self, filled: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Give what of its parameters can change what it does: part of the generation identity.
+
+        Args:
+            filled: all of them as plain data, defaults filled in, secrets as references.
+        """
+        return filled
 
     @classmethod
     def unavailable(cls) -> str | None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from steelyard.components.benchmark import Benchmark
 from steelyard.components.contract import own_code
+from steelyard.components.harness import Harness
 from steelyard.components.registry import Kind, known_ids
 from steelyard.config.errors import BadInput, Problem, Where
 from steelyard.config.names import is_path_component
@@ -100,6 +101,22 @@ def endpoint_problems(
             break
     found = [replace(p, where=where(p.where.field or "model")) for p in problems]
     return list(dict.fromkeys(found))
+
+
+def other_protocol(harness: Harness, model: ModelSettings) -> tuple[str, str] | None:
+    """Say that a program speaks another protocol than the one that is written, with the remedy.
+
+    It would speak its own whatever is written, and the gateway passes calls on as they are.
+    """
+    if not harness.protocols or "api_protocol" not in model.model_fields_set:
+        return None
+    if model.api_protocol in harness.protocols:
+        return None
+    return (
+        f"the program of {harness.id} speaks {' and '.join(harness.protocols)} alone: "
+        f"{model.api_protocol} cannot be asked of it",
+        f"write `{harness.protocols[0]}` or leave it out, and name an endpoint that speaks it",
+    )
 
 
 def is_unpriced(

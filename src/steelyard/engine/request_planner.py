@@ -31,6 +31,7 @@ from steelyard.engine.plan_checks import (
     is_unpriced,
     missing_run,
     moved,
+    other_protocol,
     placed,
     scoring_model_problems,
 )
@@ -176,6 +177,7 @@ class RequestPlanner:
             attempt_tokens=attempt_tokens(whole, request),
             save_artifacts=saved_artifacts(request),
             keep_environment=request.execution.keep_environment,
+            seed=request.execution.seed,
         )
         plan = self._finished(
             spec, Services(benchmark, harness, environment, None, self.maker.clock), info, paths
@@ -317,6 +319,8 @@ class RequestPlanner:
                 "are not its own",
                 "write `model: {id: none}`",
             )
+        if harness is not None and (refused := other_protocol(harness, self.request.model)):
+            self.wrong("model.api_protocol", *refused)
         if calls_model:
             secrets = self.maker.secrets
             found = endpoint_problems(self.request.model, secrets, self.where)
@@ -386,7 +390,7 @@ class RequestPlanner:
             request,
             harness_version=harness.version,
             environment_id=spec.environment.id,
-            harness_params=self._filled(harness, request.harness.params),
+            harness_params=harness.generation_params(self._filled(harness, request.harness.params)),
         )
         evaluation = evaluation_parts(
             request,

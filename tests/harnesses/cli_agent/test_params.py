@@ -68,7 +68,8 @@ def identity(params: dict[str, Any]) -> bytes:
             "model": {"id": "m"},
         }
     )
-    filled = Codex.Params.model_validate(params).model_dump(mode="json")
+    codex = Codex(Codex.Params.model_validate(params))
+    filled = codex.generation_params(codex.params.model_dump(mode="json"))
     parts = generation_parts(request, harness_version=Codex.version, harness_params=filled)
     return base_of(parts)
 

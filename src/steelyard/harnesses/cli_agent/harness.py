@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import posixpath
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -70,6 +70,7 @@ class CliAgent(Harness):
         if "agent" in cls.__dict__:
             cls.id = cls.agent.id
             cls.Params = params_for(cls.agent)
+            cls.protocols = cls.agent.protocols
 
     def __init__(self, params: BaseModel) -> None:
         super().__init__(params)
@@ -81,6 +82,10 @@ class CliAgent(Harness):
         self._folder: Path | None = None
         self._seen_versions: set[str] = set()
         """Environments whose own program has the version that is asked for."""
+
+    def generation_params(self, filled: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Leave out how long installing the program may take."""
+        return {name: value for name, value in filled.items() if name != "install_timeout_seconds"}
 
     # -- installing ---------------------------------------------------------------------------
 

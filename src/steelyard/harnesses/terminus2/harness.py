@@ -30,6 +30,7 @@ from steelyard.harnesses.terminus2.trajectory import step_of
 
 SETUP_S: Final = 360.0
 """For the terminal, installing tmux included; Harbor's own bound."""
+_OF_THE_MACHINE: Final = frozenset({"python", "install_timeout_seconds"})
 _ENDS: Final[Mapping[str, str]] = {
     "done": "the model said twice that it is done",
     "turns": "all turns were used",
@@ -52,6 +53,10 @@ class Terminus2(Harness):
         self._params = params
         self._server: server.Server | None = None
         self._starting = asyncio.Lock()
+
+    def generation_params(self, filled: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Leave out which interpreter has the package: its version says what runs."""
+        return {name: value for name, value in filled.items() if name not in _OF_THE_MACHINE}
 
     # -- the package --------------------------------------------------------------------------
 
