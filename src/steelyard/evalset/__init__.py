@@ -1,0 +1,1 @@
+"""Eval sets: a manifest of packs, agents, models and repeats becomes one orchestration."""

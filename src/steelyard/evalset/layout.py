@@ -1,0 +1,61 @@
+"""Where everything of an eval set lies; names only, nothing is made here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from steelyard.config.names import normalise
+
+
+@dataclass(frozen=True, slots=True)
+class SetFiles:
+    """The files of a set, for those who have its folder."""
+
+    root: Path
+
+    @property
+    def document(self) -> Path:
+        """`evalset.json`: manifest, expansion, digests."""
+        return self.root / "evalset.json"
+
+    @property
+    def submissions(self) -> Path:
+        """What was asked of the set, and how each submission ended."""
+        return self.root / "submissions.jsonl"
+
+    @property
+    def lock(self) -> Path:
+        """Held by the process that runs the set."""
+        return self.root / "lock"
+
+    @property
+    def cells(self) -> Path:
+        """The `results_dir` of the set's orchestration: a folder of runs for each cell."""
+        return self.root / "cells"
+
+    @property
+    def findings(self) -> Path:
+        """What scanners found, and what people said of it."""
+        return self.root / "findings.jsonl"
+
+    @property
+    def scans(self) -> Path:
+        """Which scanner, of which version, has read which attempt."""
+        return self.root / "scans.jsonl"
+
+    def cell(self, folder: str) -> Path:
+        """The folder of a cell's runs."""
+        return self.cells / folder
+
+
+def set_namespace(results_dir: Path, run_name: str | None, name: str) -> Path:
+    """Give the folder of all sets of a name."""
+    base = results_dir / normalise(run_name) if run_name else results_dir
+    return base / normalise(name)
+
+
+def cell_folder(index: int, matrix_key: str) -> str:
+    """Give a cell's folder, which is also its request's name: its number tells cells apart."""
+    slug = normalise(matrix_key)
+    return normalise(f"{index:04d}-{slug}" if slug else f"{index:04d}")

@@ -1,0 +1,292 @@
+"""The one way to read a set: while it runs, after it ended, after its process died.
+
+Nothing is kept of what the runs say: each question is answered from their files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final
+
+import orjson
+
+from steelyard.components.issues import Outcome
+from steelyard.config.errors import BadInput
+from steelyard.engine.events import RunOutcome
+from steelyard.evalset.layout import SetFiles
+from steelyard.evalset.set_document import SET_SCHEMA, SetCell, SetDocument
+from steelyard.evalset.states import CellState, SetState
+from steelyard.results.documents import RunUnreadable
+from steelyard.results.layout import RunFiles
+from steelyard.results.lines import LineFile
+from steelyard.results.lock import is_alive
+from steelyard.results.newest import newest_of, runs_below
+from steelyard.results.plain_files import MAX_DOCUMENT_BYTES, read_plain
+from steelyard.results.reader import RunReader
+
+LOG_SCHEMAS: Final = {"submission": 1}
+
+_STATE_OF: Final[Mapping[str, CellState]] = MappingProxyType(
+    {
+        RunOutcome.COMPLETED: CellState.COMPLETED,
+        RunOutcome.FAILED: CellState.FAILED,
+        RunOutcome.TIMED_OUT: CellState.TIMED_OUT,
+        RunOutcome.CANCELLED: CellState.CANCELLED,
+        RunOutcome.BUDGET_EXCEEDED: CellState.SKIPPED_BUDGET,
+    }
+)
+
+
+class SetUnreadable(BadInput):
+    """A folder is no eval set, or its document is damaged."""
+
+    def __init__(self, root: Path, reason: str) -> None:
+        super().__init__(
+            f"{root} cannot be read as an eval set: {reason}",
+            remedy="`steelyard evalset list` shows the sets there are",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """One submission of a set: `submit`, `resume` or `retry`."""
+
+    kind: str
+    began_at: str
+    budget_usd: float | None
+    """The set's limit from then on; None for none."""
+    cells: tuple[int, ...]
+    """The cells that were to run."""
+    outcome: RunOutcome | None = None
+    """None where it has not ended, or died."""
+    exit_status: int | None = None
+    ended_at: str | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CellStatus:
+    """Where a cell stands, by its newest run."""
+
+    cell: SetCell
+    state: CellState
+    run_dir: Path | None
+    """None where nothing of it has begun."""
+    planned: int | None = None
+    """Attempts; None until its tasks are loaded."""
+    outcomes: Mapping[Outcome, int] = field(default_factory=dict)
+    running: int = 0
+    cost_usd: float | None = 0.0
+    """Of what it holds, earlier runs' work too; None where a part has no known price."""
+    elapsed_s: float = 0.0
+    metrics: Mapping[str, Any] | None = None
+    """The contents of `metrics.json`; None until the run has ended."""
+    reason: str | None = None
+    """Why it is not complete, as its run says."""
+
+    @property
+    def ended(self) -> int:
+        """Attempts that have an outcome, those that never started left out."""
+        return sum(n for outcome, n in self.outcomes.items() if outcome is not Outcome.NOT_STARTED)
+
+
+class OpenedSet:
+    """A set's folder, opened for reading."""
+
+    def __init__(self, root: Path) -> None:
+        """Read `evalset.json`.
+
+        Raises:
+            SetUnreadable: there is none, or it is not ours to read.
+        """
+        self.root = root
+        self.files = SetFiles(root)
+        self.document = _read_document(self.files)
+
+    @property
+    def set_id(self) -> str:
+        """The set's id."""
+        return self.document.set_id
+
+    @property
+    def name(self) -> str:
+        """The set's name."""
+        return self.document.name
+
+    @property
+    def cells(self) -> tuple[SetCell, ...]:
+        """Its cells, in the order in which they were added."""
+        return self.document.cells
+
+    def submissions(self) -> list[Submission]:
+        """List what was asked of the set, the latest last."""
+        found: list[Submission] = []
+        for data in _lines(self.files.submissions):
+            if data.get("event") == "began":
+                found.append(
+                    Submission(
+                        kind=str(data.get("kind")),
+                        began_at=str(data.get("at")),
+                        budget_usd=data.get("budget_usd"),
+                        cells=tuple(data.get("cells") or ()),
+                    )
+                )
+            elif data.get("event") == "ended" and found:
+                last = found[-1]
+                found[-1] = Submission(
+                    last.kind,
+                    last.began_at,
+                    last.budget_usd,
+                    last.cells,
+                    RunOutcome(data["outcome"]),
+                    data.get("exit_status"),
+                    str(data.get("at")),
+                    data.get("reason"),
+                )
+        return found
+
+    def is_running(self) -> bool:
+        """True while some process runs the set."""
+        return is_alive(self.files.lock)
+
+    def state(self) -> SetState:
+        """Say where the set stands."""
+        if self.is_running():
+            return SetState.RUNNING
+        submissions = self.submissions()
+        if not submissions or submissions[-1].outcome is None:
+            return SetState.INTERRUPTED
+        return SetState(submissions[-1].outcome.value)
+
+    def budget_usd(self) -> float | None:
+        """Give the limit of the latest submission; None for none."""
+        submissions = self.submissions()
+        return submissions[-1].budget_usd if submissions else None
+
+    def run_dir(self, cell: SetCell) -> Path | None:
+        """Give the newest run of a cell; None where nothing of it has begun."""
+        folder = self.files.cell(cell.folder)
+        runs = list(runs_below(folder, 1)) if folder.is_dir() else []
+        if len(runs) == 1:
+            return runs[0]
+        found = newest_of(runs)
+        return None if found is None else found.root
+
+    def run_dirs(self, cell: SetCell) -> list[Path]:
+        """List all runs of a cell, in no order."""
+        folder = self.files.cell(cell.folder)
+        return list(runs_below(folder, 1)) if folder.is_dir() else []
+
+    def reader(self, cell: SetCell) -> RunReader | None:
+        """Open the newest run of a cell; None where there is none.
+
+        Raises:
+            RunUnreadable: it cannot be read.
+        """
+        root = self.run_dir(cell)
+        return None if root is None else RunReader(root)
+
+    def status(self, cell: SetCell) -> CellStatus:
+        """Say where a cell stands: two small files are read, never its records."""
+        root = self.run_dir(cell)
+        if root is None:
+            return CellStatus(cell, CellState.PENDING, None)
+        files = RunFiles(root)
+        progress = _json_file(files.progress) or {}
+        outcome = progress.get("outcome")
+        if outcome is None:
+            return _unfinished(cell, root, progress)
+        metrics = _json_file(files.metrics)
+        return CellStatus(
+            cell,
+            _STATE_OF.get(str(outcome), CellState.FAILED),
+            root,
+            planned=progress.get("planned"),
+            outcomes=_outcomes(progress),
+            cost_usd=progress.get("cost_usd"),
+            elapsed_s=float(progress.get("elapsed_s") or 0.0),
+            metrics=metrics,
+            reason=progress.get("reason"),
+        )
+
+    def statuses(self) -> Iterator[CellStatus]:
+        """Say where each cell stands, in their order."""
+        for cell in self.cells:
+            yield self.status(cell)
+
+
+def _unfinished(cell: SetCell, root: Path, progress: Mapping[str, Any]) -> CellStatus:
+    """Say where a run stands whose snapshot names no outcome: it runs, or died."""
+    if is_alive(RunFiles(root).lock):
+        return CellStatus(
+            cell,
+            CellState.RUNNING,
+            root,
+            planned=progress.get("planned"),
+            outcomes=_outcomes(progress),
+            running=int(progress.get("running") or 0),
+            cost_usd=progress.get("cost_usd", 0.0),
+            elapsed_s=float(progress.get("elapsed_s") or 0.0),
+        )
+    try:
+        reader = RunReader(root)
+        ledger, finished = reader.ledger, reader.finished
+    except RunUnreadable as error:
+        return CellStatus(cell, CellState.INTERRUPTED, root, reason=error.reason)
+    state = CellState.INTERRUPTED
+    if finished is not None:  # it died between its last event and its last snapshot
+        state = _STATE_OF.get(str(finished.get("outcome")), CellState.FAILED)
+    return CellStatus(
+        cell,
+        state,
+        root,
+        planned=ledger.planned,
+        outcomes=ledger.outcomes,
+        cost_usd=progress.get("cost_usd"),
+        elapsed_s=float(progress.get("elapsed_s") or 0.0),
+        metrics=_json_file(RunFiles(root).metrics),
+    )
+
+
+def _outcomes(progress: Mapping[str, Any]) -> dict[Outcome, int]:
+    found = progress.get("outcomes")
+    if not isinstance(found, Mapping):
+        return {}
+    known = {outcome.value: outcome for outcome in Outcome}
+    return {known[name]: int(n) for name, n in found.items() if name in known}
+
+
+def _read_document(files: SetFiles) -> SetDocument:
+    try:
+        data = orjson.loads(read_plain(files.document, MAX_DOCUMENT_BYTES))
+    except OSError as error:
+        raise SetUnreadable(files.root, f"evalset.json: {error.strerror or error}") from error
+    except ValueError as error:
+        raise SetUnreadable(files.root, f"evalset.json is not JSON: {error}") from error
+    schema = data.get("schema") if isinstance(data, dict) else None
+    if schema != SET_SCHEMA:
+        raise SetUnreadable(files.root, f"evalset.json says {schema!r}, not {SET_SCHEMA!r}")
+    try:
+        return SetDocument.from_json(data)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        detail = f"{type(error).__name__}: {error}"
+        raise SetUnreadable(files.root, f"evalset.json was changed by hand: {detail}") from error
+
+
+def _json_file(path: Path) -> dict[str, Any] | None:
+    with suppress(OSError, ValueError):
+        data = orjson.loads(read_plain(path, MAX_DOCUMENT_BYTES))
+        if isinstance(data, dict):
+            return data
+    return None
+
+
+def _lines(path: Path) -> Iterator[dict[str, Any]]:
+    """Read a log of ours up to its last valid line; nothing where there is none."""
+    with suppress(FileNotFoundError):
+        for _, data in LineFile(path, known=LOG_SCHEMAS):
+            yield data
