@@ -60,6 +60,7 @@ class ModelRequest:
     reserve_usd: Fraction | None
     counts_usd: bool
     counts_tokens: bool
+    at_once: int | None = None
     entries: list[Entry] = field(default_factory=list)
     running: list[Running] = field(default_factory=list)
     begun: set[int] = field(default_factory=set)
@@ -69,7 +70,12 @@ class ModelRequest:
     is_closed: bool = False
 
     def next_entry(self, now: float) -> Entry | None:
-        """Retries first, and where attempts may not overlap, what is left of begun tasks."""
+        """Retries first, and where attempts may not overlap, what is left of begun tasks.
+
+        None too while as many run as the request itself allows.
+        """
+        if self.at_once is not None and len(self.running) >= self.at_once:
+            return None
         busy = {run.entry.task for run in self.running}
         able = [
             entry
@@ -148,6 +154,7 @@ class AdmissionModel:
         tokens: int | None,
         reserve_usd: float | None,
         spends: bool,
+        max_running: int | None = None,
     ) -> None:
         self.requests[number] = ModelRequest(
             provider,
@@ -160,6 +167,7 @@ class AdmissionModel:
             self.reserve_usd if reserve_usd is None else money(reserve_usd),
             counts_usd=spends and (usd is not None or self.usd.limit is not None),
             counts_tokens=spends and (tokens is not None or self.tokens.limit is not None),
+            at_once=max_running,
         )
 
     def add_tasks(self, number: int, attempts: list[tuple[int, int]]) -> None:

@@ -31,6 +31,7 @@ class PlannedRequest:
     stops_at_success: bool
     skips: frozenset[tuple[int, int]]
     """Attempts that need not run, as (task, attempt): reused ones."""
+    max_running: int | None = None
 
     def attempts_of(self, task: int) -> list[int]:
         return [a for a in range(1, self.k + 1) if (task, a) not in self.skips]
@@ -109,6 +110,7 @@ def planned_requests(draw: st.DrawFn) -> PlannedRequest:
         spends=draw(st.sampled_from((True, True, True, False))),
         stops_at_success=draw(st.booleans()),
         skips=draw(st.just(frozenset()) | st.frozensets(places, max_size=4)),
+        max_running=draw(st.none() | st.integers(1, 3)),
     )
 
 
@@ -187,6 +189,7 @@ class Replay:
             "overlap": planned.overlap,
             "k": planned.k,
             "spends": planned.spends,
+            "max_running": planned.max_running,
         }
         budget = planned.budget
         self.real.open_request(number, **shared, budget=budget)
@@ -291,6 +294,8 @@ class Replay:
             last = self.opened_at.get(planned.provider)
             assert not qps or last is None or self.now - last >= 1 / qps
             self.opened_at[planned.provider] = self.now
+        own = sum(other.request == start.request for other in self.running)
+        assert planned.max_running is None or own <= planned.max_running
         if not planned.overlap:
             tasks = Counter((other.request, other.task) for other in self.running)
             assert tasks[start.request, start.task] == 1

@@ -81,6 +81,16 @@ class Counted(Benchmark):
         return Evaluation({"passed": context.answer == "right"})
 
 
+class Seeded(Counted):
+    """The same tasks; each attempt is told its seed, and any answer passes."""
+
+    def task_input(self, task: Task, *, attempt: int, seed: int) -> TaskInput:
+        return TaskInput((Message("user", str(seed)),))
+
+    async def evaluate(self, task: Task, context: ScoringContext) -> Evaluation:
+        return Evaluation({"passed": True})
+
+
 class Twice(Counted):
     """Its second task's id is also its last one's."""
 
@@ -144,6 +154,17 @@ class Scripted(Harness):
             return HarnessResult("x" * script.large)
         is_right = not script.right or context.attempt in script.right.get(context.task_id, [])
         return HarnessResult("right" if is_right else "wrong")
+
+
+class SaysItsSeed(Harness):
+    """Answers with the seed in the task's text and its own."""
+
+    api = 1
+    id = "says_its_seed"
+    traits = HarnessTraits(calls_model=False)
+
+    async def run(self, context: HarnessContext) -> HarnessResult:
+        return HarnessResult(f"{context.input.messages[0].content} {context.seed}")
 
 
 class Stuck(Environment):

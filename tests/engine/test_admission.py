@@ -63,6 +63,59 @@ def test_attempts_that_need_not_run_are_left_out() -> None:
     assert places(start_all(queue)) == [(0, 1, 2), (0, 2, 1), (0, 2, 2)]
 
 
+# A request's own bound
+
+
+def test_no_more_of_a_request_run_at_once_than_it_allows() -> None:
+    queue = admission(4)
+    add(queue, 0, tasks=5, max_running=2)
+    first, _ = start_all(queue)
+    assert queue.running(0) == 2
+    queue.finish(first, 1.0)
+    assert places(start_all(queue, 1.0)) == [(0, 2, 1)]
+
+
+def test_a_request_at_its_own_bound_holds_back_nobody() -> None:
+    queue = admission(4, providers={"docker": 4}, usd=4.0, reserve_usd=1.0)
+    add(queue, 0, tasks=5, max_running=1)
+    add(queue, 1, tasks=5)
+    assert places(start_all(queue)) == [(0, 0, 1), (1, 0, 1), (1, 1, 1), (1, 2, 1)]
+
+
+def test_a_request_below_its_own_bound_again_comes_first_again() -> None:
+    queue = admission(2)
+    add(queue, 0, tasks=5, max_running=1)
+    add(queue, 1, tasks=5)
+    first, other = start_all(queue)
+    queue.finish(other, 1.0)
+    assert places(start_all(queue, 1.0)) == [(1, 1, 1)]
+    queue.finish(first, 2.0)
+    assert places(start_all(queue, 2.0)) == [(0, 1, 1)]
+
+
+def test_a_request_says_that_its_own_bound_is_what_it_waits_for() -> None:
+    queue = admission(4)
+    add(queue, 0, tasks=2, max_running=1)
+    (start,) = start_all(queue)
+    assert queue.blocked_on(0) == "max_concurrent_attempts"
+    queue.finish(start, 1.0)
+    start_all(queue, 1.0)
+    assert queue.blocked_on(0) is None
+
+
+def test_a_request_at_its_own_bound_does_not_wake_the_driver_before_it_can_start() -> None:
+    queue = admission(4)
+    add(queue, 0, tasks=2, max_running=1)
+    (first,) = start_all(queue)
+    queue.retry(first, 5.0, 1.0)
+    (second,) = start_all(queue, 1.0)
+    assert second.task == 1
+    assert start_all(queue, 6.0) == [], "its backoff has ended, and it is at its bound"
+    assert queue.next_wake(6.0) is None
+    queue.finish(second, 7.0)
+    assert places(start_all(queue, 7.0)) == [(0, 0, 1)]
+
+
 # Attempts that may not overlap
 
 

@@ -132,7 +132,55 @@ class ForgetsThatItIsPaused(Admission):
         return super().retry(start, ready_at, now, **cost)
 
 
+class ForgetsARequestsOwnBound(Admission):
+    def open_request(self, request: int, **settings: Any) -> None:
+        super().open_request(request, **{**settings, "max_running": None})
+
+
+class CountsItsOwnBoundOneTooHigh(Admission):
+    def open_request(self, request: int, **settings: Any) -> None:
+        bound = settings.pop("max_running")
+        super().open_request(request, **settings, max_running=bound and bound + 1)
+
+
+class HoldsASlotForARequestAtItsOwnBound(Admission):
+    def start_next(self, now: float) -> Start | None:
+        requests = self._requests.values()
+        held = sum(request.is_at_bound and request.queue.pending > 0 for request in requests)
+        self._task_concurrency -= held
+        try:
+            return super().start_next(now)
+        finally:
+            self._task_concurrency += held
+
+
+class PromisesMoneyToARequestAtItsOwnBound(Admission):
+    def _start(self, state: Any, now: float) -> Start:
+        bound, state.max_running = state.max_running, None
+        try:
+            return super()._start(state, now)
+        finally:
+            state.max_running = bound
+
+    def _update_need(self, state: Any) -> None:
+        if not state.is_at_bound:
+            super()._update_need(state)
+
+
+class ForgetsARequestThatWasAtItsOwnBound(Admission):
+    def _give_back(self, state: Any, start: Start, *cost: Any) -> None:
+        was_at_bound = state.is_at_bound
+        super()._give_back(state, start, *cost)
+        if was_at_bound and state.is_ready and state.index != self._turns._ready[0]:
+            self._turns._ready.remove(state.index)
+
+
 MUTATIONS = (
+    ForgetsARequestsOwnBound,
+    CountsItsOwnBoundOneTooHigh,
+    HoldsASlotForARequestAtItsOwnBound,
+    PromisesMoneyToARequestAtItsOwnBound,
+    ForgetsARequestThatWasAtItsOwnBound,
     ForgetsToWakeWhenALimitIsRaised,
     ForgetsThatItIsPaused,
     HoldsASlotWhileItsProviderIsFull,

@@ -82,6 +82,7 @@ class Gateway:
         allowance: Allowance,
         on_step: Callable[[Step], None],
         on_fault: Callable[[AttemptFault], None],
+        seed: int | None = None,
     ) -> Ticket:
         ticket = Ticket(on_step, on_fault)
         self.tickets.append(ticket)

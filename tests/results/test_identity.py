@@ -89,6 +89,8 @@ OTHER: dict[str, Any] = {
     "execution.attempts.k": 3,
     "execution.attempts.strategy": "pass",
     "execution.attempts.early_stop": True,
+    "execution.seed": 0,
+    "execution.max_concurrent_attempts": 1,
     "execution.max_retries": 1,
     "execution.retry_pattern_list": ["x"],
     "execution.run_timeout_seconds": 5.0,

@@ -67,8 +67,8 @@ _MISPLACED: Final[tuple[tuple[str, str, str], ...]] = (
      "write it under defaults (for every request) or under one of requests"),
     (r"runtime\.(reuse|reuse_run_id|checkpoint_resume)", "orchestration",
      "write it under defaults.runtime or requests[].runtime"),
-    (r"(defaults|requests\[\d+\])\.runtime\.(provider_limits|env_open_qps|results_dir|data_dir|"
-     r"timeout_seconds|cleanup_grace_seconds|progress|log_level|file_log_level|log_format|"
+    (r"(defaults|requests\[\d+\])\.runtime\.(provider_limits|env_open_qps|"
+     r"max_concurrent_requests|results_dir|data_dir|timeout_seconds|cleanup_grace_seconds|progress|log_level|file_log_level|log_format|"
      r"file_log_format|allow_unpriced|auto_install_dependencies|secret_env)", "orchestration",
      "it is shared by all requests: write it under runtime at the top level"),
     (r"(defaults|requests\[\d+\])\.prices", "orchestration", "write prices at the top level"),

@@ -89,6 +89,7 @@ class Admission:
         k: int,
         budget: BudgetLimits = NO_BUDGET,
         spends: bool = True,
+        max_running: int | None = None,
     ) -> None:
         """Give a request its place; its number is its place in declaration order, from 0.
 
@@ -100,6 +101,7 @@ class Admission:
             k: attempts a task, at least 1.
             budget: its own limits; `reserve_usd` falls back to the orchestration's.
             spends: False where it can cost nothing, so it needs no reservation.
+            max_running: how many of it may run at once, at least 1; None for no bound of its own.
 
         Raises:
             Misuse: the number is taken.
@@ -113,6 +115,7 @@ class Admission:
             queue_of(k, overlap=overlap),
             money,
             opens_environment=opens_environment,
+            max_running=max_running,
         )
         self._turns.add(state)
 
@@ -164,7 +167,7 @@ class Admission:
         self._advance(now)
         turns = self._turns
         while (state := turns.first()) is not None:
-            if not state.queue.has_next():
+            if not state.has_next():
                 turns.end_first(None)
                 self._update_need(state)
             elif (missing := self._missing(state, now)) is not None:
@@ -348,14 +351,14 @@ class Admission:
         )
 
     def _enter(self, state: RequestState) -> None:
-        if state.queue.has_next():
+        if state.has_next():
             self._update_need(state)
             self._turns.enter(state)
 
     def _lose(self, state: RequestState) -> None:
         """Let a request that may have lost its next execution hold nothing back."""
         self._update_need(state)
-        if not state.queue.has_next():
+        if not state.has_next():
             self._turns.stop_waiting(state)
 
     # Money
@@ -375,7 +378,7 @@ class Admission:
         money = state.money
         if money is None:
             return
-        waits = state.queue.has_next()
+        waits = state.has_next()
         for pool, need in ((self._usd, money.need_usd), (self._tokens, money.need_tokens)):
             promised = pool.ahead[state.index]
             pool.ahead.set(state.index, need if waits else 0)

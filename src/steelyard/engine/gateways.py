@@ -68,6 +68,7 @@ class OpenGateway(ModelGate, Protocol):
         allowance: Allowance,
         on_step: Callable[[Step], None],
         on_fault: Callable[[AttemptFault], None],
+        seed: int | None = None,
     ) -> AttemptTicket:
         """Let an attempt in; `on_fault` is told what must end it."""
         ...
@@ -121,9 +122,14 @@ class GatewayUse:
     """One attempt's use of its request's gateway: ticket, token, and the fault that ends it."""
 
     def __init__(
-        self, gateway: RequestGateway, allowance: Allowance, on_step: Callable[[Step], None]
+        self,
+        gateway: RequestGateway,
+        allowance: Allowance,
+        on_step: Callable[[Step], None],
+        seed: int | None = None,
     ) -> None:
         self._gateway = gateway
+        self._seed = seed
         self._allowance = allowance
         self._on_step = on_step
         self._gate: OpenGateway | None = None
@@ -175,6 +181,7 @@ class GatewayUse:
                 allowance=self._allowance,
                 on_step=self._on_step,
                 on_fault=self._end_with,
+                seed=self._seed,
             )
             self._ticket = ticket
             self._own.put(_REF, ticket.token)

@@ -50,4 +50,5 @@ def give_place(admission: Admission, index: int, plan: RequestPlan) -> None:
         k=plan.k,
         budget=plan.budget,
         spends=plan.spends,
+        max_running=plan.request.execution.max_concurrent_attempts,
     )

@@ -32,6 +32,7 @@ from steelyard.engine.kept_execution import Keeper, has_files, is_cheap
 from steelyard.engine.request_plan import RequestPlan
 from steelyard.engine.retries import RetryPolicy, Scope, can_rescore, has_allowance, wait_s
 from steelyard.engine.run_progress import progress_of
+from steelyard.engine.seeds import attempt_seed
 from steelyard.engine.spec import AttemptPlace, ExecutionResult, ExecutionSpec, SavedWork
 from steelyard.models.allowance import NO_CHARGE, Charge
 from steelyard.models.backoff import Backoff
@@ -122,7 +123,7 @@ class RunState:
             attempt=start.attempt,
             execution=start.execution,
             token=flight.token,
-            seed=start.attempt,
+            seed=attempt_seed(self.plan.spec.seed, start.attempt),
             saved=flight.work,
             place=AttemptPlace(str(self.folder.root), self.identity(start.task).generation),
             earlier=NO_CHARGE if earlier is None else earlier.charge,

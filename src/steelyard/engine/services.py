@@ -39,8 +39,10 @@ if TYPE_CHECKING:
 class ModelEndpoint(Protocol):
     """An open endpoint; gives each attempt a client of its own."""
 
-    def client(self, timer: AgentTimer, allowance: Allowance | None = None) -> ModelClient:
-        """Bind a client to one attempt's timer, and to what it may spend."""
+    def client(
+        self, timer: AgentTimer, allowance: Allowance | None = None, seed: int | None = None
+    ) -> ModelClient:
+        """Bind a client to one attempt's timer, to what it may spend, and to its seed."""
         ...
 
 

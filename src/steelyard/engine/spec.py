@@ -89,6 +89,8 @@ class RequestSpec:
     """What to keep of the agent's environment beside each record."""
     keep_environment: bool = False
     """Whether sessions stand when they have ended, for a person to look into."""
+    seed: int | None = None
+    """What the user asked for; None: attempts are numbered, and models are sent none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +126,7 @@ class ExecutionSpec:
     token: str
     """In the journal before the execution starts; marks everything it creates."""
     seed: int
+    """The attempt's own, as `seeds.attempt_seed` gives it."""
     saved: SavedWork | None = None
     """Given, the agent does not run: its saved work is scored again."""
     place: AttemptPlace | None = None

@@ -53,6 +53,7 @@ def spec_to_bytes(spec: ExecutionSpec) -> bytes:
                 "attempt_tokens": request.attempt_tokens,
                 "save_artifacts": [wanted.as_json() for wanted in request.save_artifacts],
                 "keep_environment": request.keep_environment,
+                "seed": request.seed,
             },
             "task": spec.task.as_json(),
             "attempt": spec.attempt,

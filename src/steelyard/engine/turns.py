@@ -22,6 +22,7 @@ class RequestState:
         "is_closed",
         "is_loaded",
         "is_ready",
+        "max_running",
         "money",
         "opens_environment",
         "provider",
@@ -39,6 +40,7 @@ class RequestState:
         money: RequestMoney | None,
         *,
         opens_environment: bool,
+        max_running: int | None = None,
     ) -> None:
         self.index = index
         self.provider = provider
@@ -46,12 +48,23 @@ class RequestState:
         self.money = money
         """None where it draws on no limited pool."""
         self.opens_environment = opens_environment
+        self.max_running = max_running
+        """How many of it may run at once; None for no bound of its own."""
         self.running = 0
         self.is_closed = False
         self.is_loaded = False
         self.is_ready = False
         self.waits_on: WaitList | None = None
         self.woken_by: WaitList | None = None
+
+    @property
+    def is_at_bound(self) -> bool:
+        """True where as many of it run as may: until one ends, it has nothing that could start."""
+        return self.max_running is not None and self.running >= self.max_running
+
+    def has_next(self) -> bool:
+        """True where something of it could start, were there room."""
+        return not self.is_at_bound and self.queue.has_next()
 
     @property
     def is_hopeless(self) -> bool:
@@ -71,6 +84,8 @@ class RequestState:
         """What its next execution waits for, in words; None where nothing waits."""
         if self.queue.pending == 0:
             return None
+        if self.is_at_bound:
+            return "max_concurrent_attempts"
         if self.queue.has_next():
             return self.waits_on.name if self.waits_on else "task concurrency"
         return "another attempt" if self.queue.next_ready_at() is None else "backoff"

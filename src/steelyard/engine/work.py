@@ -35,6 +35,7 @@ from steelyard.engine.checkpointing import Checkpointing
 from steelyard.engine.deadlines import RunDeadline, TimeUp
 from steelyard.engine.gateways import GatewayUse
 from steelyard.engine.preparing import cannot_open
+from steelyard.engine.seeds import SEED_VARIABLE
 from steelyard.engine.services import Services
 from steelyard.engine.spec import (
     ExecutionObserver,
@@ -89,7 +90,9 @@ class Work:
         self.gateway: GatewayUse | None = None
         """The attempt's use of the gateway, where its harness is one that uses it."""
         if services.gateway is not None:
-            self.gateway = GatewayUse(services.gateway, self.allowance(), self.step)
+            self.gateway = GatewayUse(
+                services.gateway, self.allowance(), self.step, self.model_seed
+            )
 
     # -- the harness's context --------------------------------------------------------------
 
@@ -109,6 +112,11 @@ class Work:
     def seed(self) -> int:
         """For whatever is drawn at random."""
         return self.spec.seed
+
+    @property
+    def model_seed(self) -> int | None:
+        """What calls of its model are seeded with; None where the request was given no seed."""
+        return None if self.spec.request.seed is None else self.spec.seed
 
     @property
     def reference(self) -> Reference | None:
@@ -171,7 +179,9 @@ class Work:
                     "model id is none",
                     request_fault=True,
                 )
-            self.client = self.services.endpoint.client(self.timer, self.allowance())
+            self.client = self.services.endpoint.client(
+                self.timer, self.allowance(), self.model_seed
+            )
         return self.client
 
     @property
@@ -279,6 +289,9 @@ class Work:
         if (refused := cannot_open(environment, needs, mounts)) is not None:
             raise AttemptFault(IssueCode.ENVIRONMENT_OPEN_FAILED, refused, request_fault=True)
         use = self.gateway if suffix == AGENT_SUFFIX else None
+        env = needs.env
+        if self.model_seed is not None and suffix == AGENT_SUFFIX:
+            env = {**env, SEED_VARIABLE: str(self.model_seed)}
         request = OpenRequest(
             token=token,
             resources=needs.resources,
@@ -288,7 +301,7 @@ class Work:
             workdir=needs.workdir,
             allowed_hosts=needs.allowed_hosts,
             mounts=tuple(mounts),
-            env=needs.env,
+            env=env,
             gate=None if use is None else await use.gate(),
         )
         try:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from steelyard.components.clock import AgentTimer, Clock
@@ -99,9 +100,15 @@ class Endpoint:
         """The connections to its address."""
         return self._line.upstream
 
-    def client(self, timer: AgentTimer, allowance: Allowance | None = None) -> AttemptClient:
-        """Bind a client to one attempt's timer, and to what it may spend."""
-        return AttemptClient(self, timer, allowance)
+    def client(
+        self, timer: AgentTimer, allowance: Allowance | None = None, seed: int | None = None
+    ) -> AttemptClient:
+        """Bind a client to one attempt's timer, to what it may spend, and to its seed.
+
+        The seed goes out with each call where the protocol has one and nobody wrote another.
+        """
+        takes_seed = self.settings.protocol.takes_seed and "seed" not in self.settings.params
+        return AttemptClient(self, timer, allowance, seed if takes_seed else None)
 
     async def close(self) -> None:
         """Close every connection. Called once, after the last call."""
@@ -188,14 +195,19 @@ def no_answer(
 class AttemptClient:
     """A `ModelClient`: an endpoint, bound to one attempt."""
 
-    __slots__ = ("_allowance", "_calls_succeeded", "_endpoint", "_timer", "_usage")
+    __slots__ = ("_allowance", "_calls_succeeded", "_endpoint", "_seed", "_timer", "_usage")
 
     def __init__(
-        self, endpoint: Endpoint, timer: AgentTimer, allowance: Allowance | None = None
+        self,
+        endpoint: Endpoint,
+        timer: AgentTimer,
+        allowance: Allowance | None = None,
+        seed: int | None = None,
     ) -> None:
         self._endpoint = endpoint
         self._timer = timer
         self._allowance = allowance
+        self._seed = seed
         self._usage = NO_USAGE
         self._calls_succeeded = 0
 
@@ -221,6 +233,8 @@ class AttemptClient:
             AttemptFault: ATTEMPT_BUDGET once the attempt's allowance is spent; else with the code
                 that the contract's table gives its cause.
         """
+        if self._seed is not None:
+            request = replace(request, params={"seed": self._seed, **request.params})
         sent_bytes = sum(len(message.content) for message in request.messages)
         sent_bytes += sum(len(str(tool.parameters)) for tool in request.tools)
         allowance = self._allowance

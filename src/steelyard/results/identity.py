@@ -44,6 +44,7 @@ FIELD_IDENTITY: Final[Mapping[str, Belongs]] = MappingProxyType(
         "task_concurrency": _N,
         "runtime.provider_limits": _N,
         "runtime.env_open_qps": _N,
+        "runtime.max_concurrent_requests": _N,
         "runtime.results_dir": _N,
         "runtime.data_dir": _N,
         "runtime.timeout_seconds": _N,
@@ -88,6 +89,8 @@ FIELD_IDENTITY: Final[Mapping[str, Belongs]] = MappingProxyType(
         "requests.execution.attempts.k": _N,  # of the plan, which must be the same anyway
         "requests.execution.attempts.strategy": _N,  # the same; it also is early_stop's default
         "requests.execution.attempts.early_stop": _G,
+        "requests.execution.seed": _G,
+        "requests.execution.max_concurrent_attempts": _N,
         "requests.execution.max_retries": _N,
         "requests.execution.retry_pattern_list": _N,
         "requests.execution.run_timeout_seconds": _N,  # where it fired: see reuse.py
@@ -163,6 +166,8 @@ def generation_parts(
         },
         "early_stop": resolved_early_stop(request.execution.attempts),
         "recipes": list(request.execution.recipes),
+        # Without one, what it was before there were any: work of old runs stays good.
+        **({} if request.execution.seed is None else {"seed": request.execution.seed}),
     }
 
 

@@ -67,6 +67,8 @@ class ScriptedEndpoint:
     def __init__(self, *answers: Answer) -> None:
         self.model = ScriptedModel(*answers)
 
-    def client(self, timer: AgentTimer, allowance: Allowance | None = None) -> ModelClient:
+    def client(
+        self, timer: AgentTimer, allowance: Allowance | None = None, seed: int | None = None
+    ) -> ModelClient:
         """Give the model."""
         return self.model

@@ -38,6 +38,8 @@ class SharedRuntime(Strict):
     """Attempts at once through a provider; 0 for no limit; 128 for built-in providers."""
     env_open_qps: dict[str, NonNegativeNumber] = Field(default_factory=dict)
     """Environments opened a second; 0 for no pacing; remote providers 10."""
+    max_concurrent_requests: PositiveInt | None = None
+    """Requests that have begun and not ended, in declaration order; None for no bound."""
     results_dir: Text = "results"
     """Root of results, relative to the working folder."""
     data_dir: Text | None = None

@@ -127,6 +127,10 @@ class ExecutionSettings(Strict):
 
     attempts: AttemptsSettings = AttemptsSettings.model_construct()
     """How often each task is tried."""
+    seed: Annotated[int, Field(ge=0, le=2**31 - 1)] | None = None
+    """Of the first attempt; others get one derived from it. For task, agent and model's calls."""
+    max_concurrent_attempts: PositiveInt | None = None
+    """Attempts of this request at once; None: as many as the pool gives."""
     max_retries: Annotated[int, Field(ge=0, le=100)] = 0
     """Further executions of an attempt that ended FATAL."""
     retry_pattern_list: list[str] | None = None

@@ -91,7 +91,10 @@ class ModelCall:
         if refusal := self._refused(raw, {k: v for k, v in data.items() if k not in params}):
             out.reply(refusal)
             return
-        reserved = PROTOCOLS[route.protocol].reserved
+        protocol, seed = PROTOCOLS[route.protocol], self._ticket.seed
+        if is_call and seed is not None and protocol.takes_seed and data.get("seed") is None:
+            params = {"seed": seed, **params}
+        reserved = protocol.reserved
         try:
             prepared = prepare(raw, data, route.protocol, params, reserved)
         except (ValueError, RecursionError) as error:

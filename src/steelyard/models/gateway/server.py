@@ -195,6 +195,7 @@ class Gateway:
         allowance: Allowance,
         on_step: Callable[[Step], None],
         on_fault: Callable[[AttemptFault], None],
+        seed: int | None = None,
     ) -> Ticket:
         """Make an attempt's ticket; valid until it is revoked.
 
@@ -204,6 +205,7 @@ class Gateway:
             on_step: told each step as it happens.
             on_fault: told once that the attempt must end: its budget is spent, or the endpoint
                 rejects every call.
+            seed: goes out with calls of its programs that bring none, where the protocol has one.
         """
         settings = self._endpoint.settings
         ticket = Ticket(
@@ -215,6 +217,7 @@ class Gateway:
             on_step=on_step,
             on_fault=on_fault,
             forget=self._tickets.remove,
+            seed=seed,
         )
         self._tickets.add(ticket)
         return ticket

@@ -34,6 +34,7 @@ class Ticket:
         on_step: told each step as it happens.
         on_fault: told once that the attempt must end, and why.
         forget: makes the gateway forget the token.
+        seed: of calls that bring none; None for no seed.
     """
 
     def __init__(
@@ -47,6 +48,7 @@ class Ticket:
         on_step: Callable[[Step], None],
         on_fault: Callable[[AttemptFault], None],
         forget: Callable[[Ticket], None],
+        seed: int | None = None,
     ) -> None:
         self.token = TOKEN_PREFIX + secrets.token_hex(32)
         self.model_id = model_id
@@ -54,6 +56,7 @@ class Ticket:
         self.timer = timer
         self.allowance = allowance
         self.recorder = recorder
+        self.seed = seed
         self.usage: Usage = NO_USAGE
         """What its calls have consumed so far; cost None once a call's is not known."""
         self.calls_succeeded = 0

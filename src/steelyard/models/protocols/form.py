@@ -50,3 +50,5 @@ class WireProtocol:
     """(model id, request, `model.params`) → path and body; the request's own params win."""
     read: Callable[[bytes], Reading]
     """Raises `AttemptFault` (MODEL_RESPONSE_INVALID) or `EndpointError`, nothing else."""
+    takes_seed: bool = False
+    """True where its calls have a field `seed`."""

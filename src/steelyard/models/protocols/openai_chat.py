@@ -144,4 +144,5 @@ PROTOCOL: Final = WireProtocol(
     fixed_headers={},
     build=build,
     read=read,
+    takes_seed=True,
 )
