@@ -21,8 +21,8 @@ class SetFiles:
 
     @property
     def submissions(self) -> Path:
-        """What was asked of the set, and how each submission ended."""
-        return self.root / "submissions.jsonl"
+        """A file for each thing that was asked of the set: what was to run, how it ended."""
+        return self.root / "submissions"
 
     @property
     def lock(self) -> Path:

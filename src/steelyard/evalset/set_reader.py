@@ -20,15 +20,15 @@ from steelyard.engine.events import RunOutcome
 from steelyard.evalset.layout import SetFiles
 from steelyard.evalset.set_document import SET_SCHEMA, SetCell, SetDocument
 from steelyard.evalset.states import CellState, SetState
+from steelyard.evalset.submissions import Submission
 from steelyard.results.documents import RunUnreadable
 from steelyard.results.layout import RunFiles
-from steelyard.results.lines import LineFile
 from steelyard.results.lock import is_alive
 from steelyard.results.newest import newest_of, runs_below
 from steelyard.results.plain_files import MAX_DOCUMENT_BYTES, read_plain
 from steelyard.results.reader import RunReader
 
-LOG_SCHEMAS: Final = {"submission": 1}
+_MAX_BYTES: Final = 4 * 1024 * 1024
 
 _STATE_OF: Final[Mapping[str, CellState]] = MappingProxyType(
     {
@@ -49,23 +49,6 @@ class SetUnreadable(BadInput):
             f"{root} cannot be read as an eval set: {reason}",
             remedy="`steelyard evalset list` shows the sets there are",
         )
-
-
-@dataclass(frozen=True, slots=True)
-class Submission:
-    """One submission of a set: `submit`, `resume` or `retry`."""
-
-    kind: str
-    began_at: str
-    budget_usd: float | None
-    """The set's limit from then on; None for none."""
-    cells: tuple[int, ...]
-    """The cells that were to run."""
-    outcome: RunOutcome | None = None
-    """None where it has not ended, or died."""
-    exit_status: int | None = None
-    ended_at: str | None = None
-    reason: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,30 +106,21 @@ class OpenedSet:
         return self.document.cells
 
     def submissions(self) -> list[Submission]:
-        """List what was asked of the set, the latest last."""
-        found: list[Submission] = []
-        for data in _lines(self.files.submissions):
-            if data.get("event") == "began":
-                found.append(
-                    Submission(
-                        kind=str(data.get("kind")),
-                        began_at=str(data.get("at")),
-                        budget_usd=data.get("budget_usd"),
-                        cells=tuple(data.get("cells") or ()),
-                    )
-                )
-            elif data.get("event") == "ended" and found:
-                last = found[-1]
-                found[-1] = Submission(
-                    last.kind,
-                    last.began_at,
-                    last.budget_usd,
-                    last.cells,
-                    RunOutcome(data["outcome"]),
-                    data.get("exit_status"),
-                    str(data.get("at")),
-                    data.get("reason"),
-                )
+        """List what was asked of the set, the latest last.
+
+        Raises:
+            SetUnreadable: one of them is damaged.
+        """
+        found = []
+        try:
+            paths = sorted(self.files.submissions.glob("[0-9]*.json"))
+            for path in paths:
+                found.append(Submission.from_json(orjson.loads(read_plain(path, _MAX_BYTES))))
+        except OSError as error:
+            raise SetUnreadable(self.root, f"{error.filename}: {error.strerror}") from error
+        except (KeyError, TypeError, ValueError) as error:
+            detail = f"submissions/{path.name} was changed by hand: {error}"
+            raise SetUnreadable(self.root, detail) from error
         return found
 
     def is_running(self) -> bool:
@@ -283,10 +257,3 @@ def _json_file(path: Path) -> dict[str, Any] | None:
         if isinstance(data, dict):
             return data
     return None
-
-
-def _lines(path: Path) -> Iterator[dict[str, Any]]:
-    """Read a log of ours up to its last valid line; nothing where there is none."""
-    with suppress(FileNotFoundError):
-        for _, data in LineFile(path, known=LOG_SCHEMAS):
-            yield data

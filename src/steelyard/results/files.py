@@ -56,6 +56,18 @@ class WritePoint(StrEnum):
     CHECKPOINT_WRITTEN = "checkpoint_written"
     CHECKPOINT_SYNCED = "checkpoint_synced"
     CHECKPOINT_RENAMED = "checkpoint_renamed"
+    SET_DOCUMENT_WRITTEN = "set_document_written"
+    SET_DOCUMENT_SYNCED = "set_document_synced"
+    SET_DOCUMENT_RENAMED = "set_document_renamed"
+    SUBMISSION_WRITTEN = "submission_written"
+    SUBMISSION_SYNCED = "submission_synced"
+    SUBMISSION_RENAMED = "submission_renamed"
+
+
+OF_SETS: Final = frozenset(
+    point for point in WritePoint if point.value.startswith(("set_", "submission_", "findings_"))
+)
+"""Writes below an eval set's folder, beside its runs."""
 
 
 class Faults(Protocol):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import fcntl
 import os
 import socket
+import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -22,6 +23,7 @@ from steelyard.results.plain_files import read_plain
 
 LOCK_SCHEMA: Final = "lock/1"
 _MAX_IDENTITY_BYTES: Final = 64 * 1024
+_PATIENCE_S: Final = (0.001, 0.01, 0.05, 0.1)
 
 NETWORK_FILE_SYSTEMS: Final[Mapping[int, str]] = MappingProxyType(
     {
@@ -76,6 +78,33 @@ class RunLock:
         fd = open_lock_file(path, faults)
         try:
             fcntl.flock(fd, fcntl.LOCK_EX)
+            identity = {"schema": LOCK_SCHEMA, **asdict(OwnerIdentity.of_this_process())}
+            write_lock_file(fd, orjson.dumps(identity) + b"\n", faults)
+        except BaseException:
+            os.close(fd)
+            raise
+        return cls(fd, path)
+
+    @classmethod
+    def try_acquire(cls, path: Path, *, faults: Faults = NO_FAULTS) -> RunLock | None:
+        """Hold a lock that others may hold; None where one does.
+
+        A reader that asks whether somebody holds it does so for microseconds: that is waited for.
+
+        Raises:
+            OSError: the file cannot be made or locked.
+        """
+        fd = open_lock_file(path, faults)
+        try:
+            for pause_s in (*_PATIENCE_S, None):
+                try:
+                    fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                except BlockingIOError:
+                    if pause_s is None:
+                        os.close(fd)
+                        return None
+                    time.sleep(pause_s)
             identity = {"schema": LOCK_SCHEMA, **asdict(OwnerIdentity.of_this_process())}
             write_lock_file(fd, orjson.dumps(identity) + b"\n", faults)
         except BaseException:
