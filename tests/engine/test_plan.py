@@ -173,3 +173,26 @@ def test_what_only_says_how_a_harness_is_installed_is_no_part_of_what_is_measure
         assert harness(agent) == harness(agent, install_timeout_seconds=5)
     assert harness("terminus2") == harness("terminus2", python=sys.executable)
     assert harness("terminus2") != harness("terminus2", install_tmux=False)
+
+
+@pytest.mark.parametrize("field", ["sample_ids", "exclude_ids"])
+def test_a_task_that_is_not_there_is_said_by_the_plan_with_the_nearest_names(
+    tmp_path: Path, field: str
+) -> None:
+    one = request(
+        benchmark={"id": "humaneval"},
+        harness={"id": "nop"},
+        environment={"id": "sandbox"},
+        execution={field: ["HumanEval/7", "HumanEvil/8"]},
+    )
+    said = refused(tmp_path, one)
+    assert f"requests[0].execution.{field}" in said
+    assert "there is no task 'HumanEvil/8'" in said
+    assert "did you mean HumanEval/8" in said
+    assert "HumanEval/7'" not in said
+
+
+def test_a_benchmark_that_must_load_to_know_its_tasks_is_not_asked_by_the_plan(
+    tmp_path: Path,
+) -> None:
+    planned(tmp_path, request(execution={"sample_ids": ["no such task"]}))

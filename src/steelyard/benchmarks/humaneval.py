@@ -87,6 +87,10 @@ class HumanEval(Benchmark):
         """Read the tasks from the wheel; none of its code runs."""
         return [Task(row["task_id"], row) for row in _rows()]
 
+    def task_ids(self) -> Sequence[str] | None:
+        """Give the ids, where the data is there."""
+        return None if self.unavailable() else [task.id for task in self.load_tasks()]
+
     def task_input(self, task: Task, *, attempt: int, seed: int) -> TaskInput:
         """Show the function's beginning, with the instruction where asked for."""
         text = task.data["prompt"]

@@ -329,6 +329,14 @@ class Benchmark(ABC):
             BadInput: all that is wrong with the data, at once.
         """
 
+    def task_ids(self) -> Sequence[str] | None:
+        """Give the ids of all tasks; None where that is not known without bringing data in.
+
+        Asked when planning, where a request names some of them, so that a misspelt one is said
+        before anything is created. Blocking.
+        """
+        return None
+
     @abstractmethod
     def task_input(self, task: Task, *, attempt: int, seed: int) -> TaskInput:
         """Give what the agent is shown in this attempt. Pure."""

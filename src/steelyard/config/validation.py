@@ -16,11 +16,18 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from steelyard.config.errors import Problem, Where
+from steelyard.config.layers import COMMAND_LINE
 from steelyard.config.sealing import SECTIONS
 from steelyard.config.secrets import SecretRef
 from steelyard.config.source import FieldPath, Node, child, core_scalar, path_text, plain
 
 _MAX_SHOWN: Final = 60
+_WORDS: Final[Mapping[str, str]] = {
+    "benchmark": "benchmark",
+    "harness": "harness",
+    "environment": "env",
+}
+"""What a component's section is called by the option `-P`."""
 
 _EXPECTED: Final[Mapping[str, str]] = {
     "int_type": "a whole number",
@@ -227,8 +234,16 @@ def _missing(path: FieldPath, root: Node) -> Problem:
     return Problem(
         f"the required field {path[-1]} is missing",
         Where(where.file, where.line, where.column, field),
-        remedy=f"add {path[-1]}",
+        remedy=_how_to_add(path, holder),
     )
+
+
+def _how_to_add(path: FieldPath, holder: Node) -> str:
+    """Say how a field of a component is given where it is named on the command line."""
+    section = _WORDS.get(str(path[2])) if len(path) == 4 and path[0] == "requests" else None
+    if section is None or holder.origin.layer != COMMAND_LINE:
+        return f"add {path[-1]}"
+    return f"add -P {section}.{path[-1]}=…"
 
 
 def _unknown(path: FieldPath, root: Node, model: type[BaseModel] | None) -> Problem:

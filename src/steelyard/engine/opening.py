@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import difflib
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -14,9 +13,10 @@ from steelyard.components.benchmark import Task
 from steelyard.components.clock import Clock
 from steelyard.components.contract import checked_tasks, own_code, said
 from steelyard.components.issues import Outcome
-from steelyard.config.errors import BadInput, Problem, SteelyardError, Where
+from steelyard.config.errors import BadInput, SteelyardError, Where
 from steelyard.config.schema.request import ExecutionSettings
 from steelyard.engine.carry_over import CarryOver, divide, source_chain, spared, taken_records
+from steelyard.engine.plan_checks import unknown_tasks
 from steelyard.engine.request_plan import RequestPlan
 from steelyard.engine.run_state import RunState
 from steelyard.engine.unfit import unfit_warning
@@ -187,22 +187,7 @@ def selected(tasks: Sequence[Task], execution: ExecutionSettings) -> Sequence[Ta
     Raises:
         BadInput: a named id does not exist, or nothing is left.
     """
-    by_id = {task.id: task for task in tasks}
-    problems = []
-    for field, ids in (
-        ("sample_ids", execution.sample_ids or ()),
-        ("exclude_ids", execution.exclude_ids),
-    ):
-        for name in ids:
-            if name not in by_id:
-                near = difflib.get_close_matches(name, by_id, n=1)
-                problems.append(
-                    Problem(
-                        f"there is no task {name!r}",
-                        Where(field=f"execution.{field}"),
-                        f"did you mean {near[0]}?" if near else f"there are {len(by_id)} tasks",
-                    )
-                )
+    problems = unknown_tasks((task.id for task in tasks), execution, lambda path: Where(field=path))
     if problems:
         raise BadInput.of(problems)
     chosen = list(tasks)

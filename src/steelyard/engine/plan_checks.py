@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 from steelyard.components.benchmark import Benchmark
 from steelyard.components.contract import own_code
@@ -14,10 +14,13 @@ from steelyard.components.registry import Kind, known_ids
 from steelyard.config.errors import BadInput, Problem, Where
 from steelyard.config.names import is_path_component
 from steelyard.config.schema.orchestration import Orchestration
-from steelyard.config.schema.request import ModelSettings
+from steelyard.config.schema.request import ExecutionSettings, ModelSettings
 from steelyard.config.secrets import SecretStore, sealed_json
 from steelyard.config.source import FieldPath, Node
 from steelyard.results.layout import ResultsNotWritable, RunPaths
+
+_MOST_SHOWN: Final = 12
+"""Ids that are listed where none is near the one that was written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +120,51 @@ def other_protocol(harness: Harness, model: ModelSettings) -> tuple[str, str] | 
         f"{model.api_protocol} cannot be asked of it",
         f"write `{harness.protocols[0]}` or leave it out, and name an endpoint that speaks it",
     )
+
+
+def task_problems(
+    benchmark: Benchmark, execution: ExecutionSettings, where: Callable[[str], Where]
+) -> list[Problem]:
+    """Find named tasks that do not exist, where that is known before anything is created."""
+    if not (execution.sample_ids or execution.exclude_ids):
+        return []
+    what = f"the benchmark {benchmark.id!r}: task_ids()"
+    try:
+        ids = own_code(what, benchmark, benchmark.task_ids)
+    except BadInput as error:
+        return placed(error.problems, where("benchmark.id"))
+    return [] if ids is None else unknown_tasks(ids, execution, where)
+
+
+def unknown_tasks(
+    ids: Iterable[str], execution: ExecutionSettings, where: Callable[[str], Where]
+) -> list[Problem]:
+    """Find ids of `sample_ids` and `exclude_ids` that no task has, each with the nearest one.
+
+    Args:
+        ids: of all tasks.
+        execution: whose filters.
+        where: gives the place of a field of the request.
+    """
+    known = dict.fromkeys(ids)
+    problems = []
+    for field, named in (
+        ("sample_ids", execution.sample_ids or ()),
+        ("exclude_ids", execution.exclude_ids),
+    ):
+        for name in dict.fromkeys(named):
+            if name in known:
+                continue
+            near = difflib.get_close_matches(name, known, n=3)
+            if near:
+                remedy = f"did you mean {' or '.join(near)}?"
+            elif len(known) <= _MOST_SHOWN:
+                remedy = f"there are {', '.join(known)}"
+            else:
+                remedy = f"there are {len(known)} tasks"
+            place = where(f"execution.{field}")
+            problems.append(Problem(f"there is no task {name!r}", place, remedy))
+    return problems
 
 
 def is_unpriced(

@@ -34,6 +34,7 @@ from steelyard.engine.plan_checks import (
     other_protocol,
     placed,
     scoring_model_problems,
+    task_problems,
 )
 from steelyard.engine.plan_values import (
     attempt_tokens,
@@ -151,6 +152,8 @@ class RequestPlanner:
             if lacking is not None:
                 self.lacking.append(lacking)
         self._check_artifacts()
+        if info is not None and not self.problems:
+            self.problems += task_problems(benchmark, request.execution, self.where)
         if paths is not None:
             self._check_reused_run(paths)
         if info is None or harness is None or environment is None or environment_spec is None:

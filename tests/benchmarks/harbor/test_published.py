@@ -47,6 +47,16 @@ def test_what_is_not_there_is_said_with_the_whole_command(
     assert list(tmp_path.iterdir()) == []
 
 
+def test_its_tasks_are_known_without_loading_once_they_are_there(tmp_path: Path) -> None:
+    write_task(tmp_path / "tasks", "one")
+    assert made(TerminalBench2, tmp_path / "data").task_ids() is None
+    source = made(TerminalBench2, tmp_path / "data", source=str(tmp_path / "tasks"))
+    assert source.task_ids() is None  # nothing is brought in by a plan
+    assert not (tmp_path / "data").exists()
+    source.load_tasks()
+    assert made(TerminalBench2, tmp_path / "data").task_ids() == ["one"]
+
+
 def test_once_brought_in_it_lacks_nothing(tmp_path: Path) -> None:
     write_task(tmp_path / "tasks", "one")
     source = made(TerminalBench2, tmp_path / "data", source=str(tmp_path / "tasks"))

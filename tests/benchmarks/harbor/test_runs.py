@@ -132,3 +132,20 @@ def test_a_worker_elsewhere_scores_the_same(tmp_path: Path, published: bool) -> 
     assert result.issues == ()
     assert result.metrics == {"passed": False, "reward": 0.75}
     assert (tmp_path / "data/benchmarks/terminal_bench_2").exists() is published
+
+
+def test_a_misspelt_task_and_a_missing_path_are_said_before_anything_is_created(
+    tmp_path: Path,
+) -> None:
+    write_task(tmp_path / "tasks", "count-words")
+    write_task(tmp_path / "tasks", "sort-lines")
+    for option in ("--sample-ids", "--exclude-ids"):
+        status, said, records = run(tmp_path, option, "count-wrods")
+        assert (status, records) == (2, []), said
+        assert f"{option}: there is no task 'count-wrods'" in said
+        assert "did you mean count-words?" in said
+    command = [sys.executable, "-m", "steelyard", "run", "harbor", "oracle", "none"]
+    bare = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert bare.returncode == 2
+    assert "add -P benchmark.path=…" in bare.stderr
+    assert not (tmp_path / "results").exists()

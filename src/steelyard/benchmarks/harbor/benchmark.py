@@ -159,6 +159,10 @@ class TaskFolders(Benchmark):
             )
         return [self._task(name, loaded) for name, loaded in self.tasks.items()]
 
+    def task_ids(self) -> Sequence[str] | None:
+        """Give the names of the task folders."""
+        return list(self.tasks)
+
     def _task(self, name: str, loaded: LoadedTask) -> Task:
         table = loaded.folder.table
         category = table.metadata.get("category")

@@ -5,6 +5,7 @@ Their data ships with nobody's package: the user brings it in once, `data_set.py
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar
 
@@ -61,6 +62,12 @@ class Published(TaskFolders):
         if found is None:
             raise BadInput(f"{self._absent()}: {self.published_as}", remedy=self._remedy())
         return found
+
+    def task_ids(self) -> Sequence[str] | None:
+        """Give the names of the task folders, where they need not be brought in first."""
+        if self.params.source is not None or self.lacking() is not None:
+            return None
+        return super().task_ids()
 
     def lacking(self) -> str | None:
         """Say that the tasks are not there, and how they come there."""

@@ -134,6 +134,10 @@ class PackBenchmark(Benchmark):
         """Read and check every case."""
         return load_cases(self.pack)
 
+    def task_ids(self) -> Sequence[str] | None:
+        """Give the ids of all cases, where they can be read here."""
+        return None if self.missing_extra() else [task.id for task in self.load_tasks()]
+
     def task_input(self, task: Task, *, attempt: int, seed: int) -> TaskInput:
         """Render the prompt."""
         pack = self.pack
