@@ -8,6 +8,7 @@ from pathlib import Path
 from steelyard.config import layers
 from steelyard.config.errors import Problem, Where
 from steelyard.config.layers import LayerFile
+from steelyard.config.project_parts import ProjectParts
 from steelyard.config.schema.orchestration import Orchestration
 from steelyard.config.secrets import SecretStore
 from steelyard.config.source import FieldPath, Node, Origin
@@ -57,3 +58,5 @@ class ConfigResolution:
     files: tuple[LayerFile, ...]
     warnings: tuple[Problem, ...]
     secrets: SecretStore
+    parts: tuple[ProjectParts, ...] = ()
+    """What each file says for eval sets, lowest first."""

@@ -10,12 +10,13 @@ from typing import Any, Final
 
 from pydantic import BaseModel
 
-from steelyard.config import checks, layers
+from steelyard.config import checks, layers, project_parts
 from steelyard.config.checks import AUTO_ENVIRONMENT, COMPONENTS, ComponentIds
 from steelyard.config.envrefs import expand
 from steelyard.config.errors import BadInput, Problem, Where
 from steelyard.config.layers import LayerFile, Override, merged, merged_component, part
 from steelyard.config.names import joined
+from steelyard.config.project_parts import ProjectParts
 from steelyard.config.redaction import Redactor
 from steelyard.config.resolution import ConfigResolution as ConfigResolution
 from steelyard.config.resolution import Provenance as Provenance
@@ -121,10 +122,15 @@ def resolve_config(
     """
     work = _Resolving(environ, cwd, components)
     configs = work.config_layers(config_files, work.cwd)
+    for one in work.parts:
+        project_parts.check_ids(one, work.known_ids, work.problems)
     work.raise_problems()
     root = merged(configs) or Node({}, Origin(layers.DEFAULT, Where()))
+    root.value.update(project_parts.shown(work.parts, work.environ, work.store))
     files = layers.layer_files(work.environ, work.cwd, config_files)
-    return ConfigResolution(Provenance(root), tuple(files), tuple(work.warnings), work.store)
+    return ConfigResolution(
+        Provenance(root), tuple(files), tuple(work.warnings), work.store, tuple(work.parts)
+    )
 
 
 class _Resolving:
@@ -146,10 +152,12 @@ class _Resolving:
         self.warnings: list[Problem] = []
         self._has_lost_layer = False
         """A file could not be read: what it says cannot be told from the others."""
-        self._ids = checks.RememberedIds(components) if components is not None else None
+        self.known_ids = checks.RememberedIds(components) if components is not None else None
+        self.parts: list[ProjectParts] = []
+        """What the configuration files say for eval sets, lowest first."""
 
     def _canonical(self, kind: str, name: str) -> str:
-        return self._ids.canonical(kind, name) if self._ids is not None else name
+        return self.known_ids.canonical(kind, name) if self.known_ids is not None else name
 
     # --- layers ---
 
@@ -193,10 +201,14 @@ class _Resolving:
             )
             self._has_lost_layer = True
             return None
+        if document == "config":
+            node, parts = project_parts.taken_out(node, folder, scope)
+            project_parts.check_shape(parts, self.problems)
+            self.parts.append(parts)
         node = expand(node, self.environ, self.problems, self.warnings)
         node = seal(node, self.store, self.warnings, scope=scope)
         checks.misplaced(node, document, self.problems)
-        checks.components(node, self._ids, self.problems, folder)
+        checks.components(node, self.known_ids, self.problems, folder)
         return conform(node, model, self.problems)
 
     # --- merging ---
@@ -330,7 +342,7 @@ class _Resolving:
     def finish(self, root: Node | None, base_dir: Path) -> Resolution:
         orchestration = None
         if root is not None:
-            checks.orchestration(root, self._ids, self.problems)
+            checks.orchestration(root, self.known_ids, self.problems)
             orchestration = _validated(root, self.problems)
             self._secret_env(root)
         if self.problems:

@@ -11,7 +11,7 @@ from steelyard.config.secret_names import (
     is_secret_name,
     url_secrets,
 )
-from steelyard.config.secrets import SecretStore
+from steelyard.config.secrets import SecretRef, SecretStore
 from steelyard.config.source import FieldPath, Node, path_text
 
 SECTIONS: Final = frozenset({"model", "benchmark", "harness", "environment"})
@@ -87,7 +87,7 @@ class _Sealer:
         return Node(self._sealed(value, node, path, is_secret), node.origin)
 
     def _sealed(self, value: Any, node: Node, path: FieldPath, is_secret: bool) -> Any:
-        if value is None or isinstance(value, bool):
+        if value is None or isinstance(value, bool | SecretRef):
             return value
         variable = node.origin.variable
         ref = f"env:{variable}" if variable else f"config:{self._scope}{path_text(path)}"

@@ -6,9 +6,9 @@ and `Request`.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, PositiveInt
+from pydantic import BaseModel, ConfigDict, Field, PositiveInt, StringConstraints
 
 from steelyard.config.schema.orchestration import Price, SharedRuntime
 from steelyard.config.schema.request import (
@@ -20,6 +20,8 @@ from steelyard.config.schema.request import (
     Strict,
     Text,
 )
+
+UUID_FORM: Final = r"^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$"
 
 
 class ComponentPart(BaseModel):
@@ -58,6 +60,30 @@ class ConfigRuntime(SharedRuntime, RequestRuntime):
     """`runtime` of a configuration file: shared controls and where work may be reused from."""
 
 
+class DeploymentPart(Strict):
+    """An agent of this project, which eval sets name: harness, model and environment."""
+
+    name: Text
+    """What eval sets call it: `agents[].deployment`."""
+    id: Annotated[str, StringConstraints(pattern=UUID_FORM)] | None = None
+    """Its UUID, which eval sets may name in place of the name; by default one of the name."""
+    harness: ComponentPart = ComponentPart.model_construct()
+    """The agent scaffold, as in a request."""
+    model: ModelPart = ModelPart.model_construct()
+    """The model, as in a request; an eval set's `models` take the place of its id."""
+    environment: ComponentPart = ComponentPart.model_construct()
+    """Where its programs run, as in a request."""
+
+
+class JudgePart(Strict):
+    """The model that judges: for packs' validators of type judge and for scanners."""
+
+    model: ModelPart = ModelPart.model_construct()
+    """The judging model, as in a request."""
+    samples: Literal[1, 3, 5, 7, 9, 11, 13, 15] | None = None
+    """How often each question is asked; odd, so that there is a majority; by default 1."""
+
+
 class ConfigFile(Strict):
     """`config.yaml`, `steelyard.yaml`, and every file given with `--config`."""
 
@@ -79,6 +105,12 @@ class ConfigFile(Strict):
     """What the whole orchestration may spend."""
     prices: dict[str, Price] = Field(default_factory=dict)
     """What models cost, by model id."""
+    packs: list[Text] = Field(default_factory=list)
+    """The project's packs, for eval sets: folders, or patterns of folders such as `packs/*`."""
+    deployments: list[DeploymentPart] = Field(default_factory=list)
+    """The project's agents, for eval sets; their `${NAME}` are read where one is used."""
+    judge: JudgePart = JudgePart.model_construct()
+    """The model that judges in eval sets: packs' validators of type judge, scanners."""
 
 
 class Defaults(Strict):
