@@ -6,7 +6,8 @@ no more.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 from steelyard.components.clock import Clock
 from steelyard.config.errors import BadInput, Problem
@@ -20,6 +21,7 @@ from steelyard.engine.plan_values import admission_limits
 from steelyard.engine.request_plan import RequestPlan
 from steelyard.engine.request_planner import RequestPlanner
 from steelyard.engine.services import EndpointPool, Maker
+from steelyard.results.layout import RunPaths
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,14 @@ class Plan:
     def counts_unknown_as_free(self) -> bool:
         """True where a cost that is not known is none to the budget."""
         return self.orchestration.runtime.allow_unpriced
+
+    def placed_in(self, results_dir: Path) -> Plan:
+        """Give the same plan with its runs below another folder; of `run_name`s nothing stays."""
+        requests = tuple(
+            replace(each, paths=RunPaths(results_dir, None, each.paths.namespace))
+            for each in self.requests
+        )
+        return replace(self, requests=requests)
 
     def budget(self) -> BudgetLimits:
         """What the whole orchestration may spend."""

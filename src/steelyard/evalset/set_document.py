@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from steelyard.evalset.expansion import Cell
+from steelyard.evalset.layout import cell_folder
 
 SET_SCHEMA: Final = "evalset-record/1"
 
@@ -84,8 +85,13 @@ class SetCell:
         """What people call it."""
         return self.cell.matrix_key
 
+    def numbered(self, index: int) -> SetCell:
+        """Give the cell with another number, and the folder that goes with it."""
+        folder = cell_folder(index, self.matrix_key)
+        return replace(self, index=index, folder=folder, cell=replace(self.cell, index=index))
+
     def as_json(self) -> dict[str, Any]:
-        """Give the form of `evalset.json`; pack and agent stand there by their place."""
+        """Give the form of `evalset.json`; pack and agent are named, not repeated."""
         return {
             "index": self.index,
             "folder": self.folder,

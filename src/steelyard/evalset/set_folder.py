@@ -6,7 +6,7 @@ that dies in between leaves one without an end.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -28,6 +28,7 @@ from steelyard.results.files import (
     sync_folder,
 )
 from steelyard.results.layout import ResultsNotWritable, RunIdInUse, default_run_ids
+from steelyard.results.lines import redacted_json
 from steelyard.results.lock import RunLock
 
 
@@ -42,6 +43,9 @@ class SetIsRunning(BadInput):
         )
 
 
+Redact = Callable[[bytes], bytes]
+
+
 @dataclass(frozen=True, slots=True)
 class OwnedSet:
     """A set that this process may run; let go of by `release`."""
@@ -49,6 +53,7 @@ class OwnedSet:
     opened: OpenedSet
     lock: RunLock
     faults: Faults = NO_FAULTS
+    redact: Redact | None = None
 
     def begin(
         self, kind: str, cells: Sequence[int], budget_usd: float | None, *, clock: Clock
@@ -94,7 +99,7 @@ class OwnedSet:
         Raises:
             StorageFailed: it could not be written; the old one stands.
         """
-        _write_document(self.opened.files, document, self.faults)
+        _write_document(self.opened.files, document, self.faults, self.redact)
         return replace(self, opened=OpenedSet(self.opened.root))
 
     def release(self) -> None:
@@ -105,7 +110,7 @@ class OwnedSet:
         folder = self.opened.files.submissions
         replace_atomically(
             folder / f"{submission.number:04d}.json",
-            orjson.dumps(submission.as_json(), option=orjson.OPT_INDENT_2) + b"\n",
+            redacted_json(submission.as_json(), self.redact, orjson.OPT_INDENT_2) + b"\n",
             WritePoint.SUBMISSION_WRITTEN,
             WritePoint.SUBMISSION_RENAMED,
             self.faults,
@@ -121,6 +126,7 @@ def create_set(
     set_id: str | None,
     clock: Clock,
     faults: Faults = NO_FAULTS,
+    redact: Redact | None = None,
 ) -> OwnedSet:
     """Make the folder of a new set and own it.
 
@@ -130,6 +136,7 @@ def create_set(
         set_id: the folder's name; from the time by default.
         clock: for the id and `created_at`.
         faults: what a test does to the writes.
+        redact: applied to what is written.
 
     Raises:
         RunIdInUse: the explicit id is taken.
@@ -146,14 +153,16 @@ def create_set(
     try:
         make_new_folder(files.submissions, faults)
         made = replace(document, set_id=root.name, created_at=utc_text(now))
-        _write_document(files, made, faults)
-        return OwnedSet(OpenedSet(root), lock, faults)
+        _write_document(files, made, faults, redact)
+        return OwnedSet(OpenedSet(root), lock, faults, redact)
     except BaseException:
         lock.release()
         raise
 
 
-def own_set(opened: OpenedSet, *, faults: Faults = NO_FAULTS) -> OwnedSet:
+def own_set(
+    opened: OpenedSet, *, faults: Faults = NO_FAULTS, redact: Redact | None = None
+) -> OwnedSet:
     """Take hold of a set that is there.
 
     Raises:
@@ -166,7 +175,11 @@ def own_set(opened: OpenedSet, *, faults: Faults = NO_FAULTS) -> OwnedSet:
         raise ResultsNotWritable(opened.root, str(error.strerror or error)) from error
     if lock is None:
         raise SetIsRunning(opened.root)
-    return OwnedSet(OpenedSet(opened.root), lock, faults)  # read again: it may have changed
+    try:
+        return OwnedSet(OpenedSet(opened.root), lock, faults, redact)  # it may have changed
+    except BaseException:
+        lock.release()
+        raise
 
 
 def _make_folder(namespace: Path, set_id: str | None, clock: Clock, faults: Faults) -> Path:
@@ -187,10 +200,12 @@ def _make_folder(namespace: Path, set_id: str | None, clock: Clock, faults: Faul
     raise AssertionError("ids never end")
 
 
-def _write_document(files: SetFiles, document: SetDocument, faults: Faults) -> None:
+def _write_document(
+    files: SetFiles, document: SetDocument, faults: Faults, redact: Redact | None
+) -> None:
     replace_atomically(
         files.document,
-        orjson.dumps(document.as_json(), option=orjson.OPT_INDENT_2) + b"\n",
+        redacted_json(document.as_json(), redact, orjson.OPT_INDENT_2) + b"\n",
         WritePoint.SET_DOCUMENT_WRITTEN,
         WritePoint.SET_DOCUMENT_RENAMED,
         faults,

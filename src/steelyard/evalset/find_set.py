@@ -1,0 +1,112 @@
+"""Find the set that a command means: a folder, an id, a set's name, or `latest`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from steelyard.config.errors import BadInput
+from steelyard.config.names import normalise
+from steelyard.config.validation import nearest
+from steelyard.evalset.layout import SetFiles
+from steelyard.evalset.set_reader import OpenedSet, SetUnreadable
+
+LATEST: Final = "latest"
+ITS_FORMS: Final = "a set's folder, its id, its name, or `latest`"
+_MAX_DEPTH: Final = 3
+"""`<results_dir>/[<run_name>/]<name>/<set_id>`: a set lies no deeper."""
+
+
+class NoSuchSet(BadInput):
+    """Nothing of that name is a set."""
+
+
+def sets_below(folder: Path, depth: int = _MAX_DEPTH) -> Iterator[Path]:
+    """Find the folders of sets in and below a folder; links are not followed."""
+    if holds_set(folder):
+        yield folder
+        return
+    if depth <= 0:
+        return
+    with suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False) and not entry.name.startswith("."):
+                yield from sets_below(Path(entry.path), depth - 1)
+
+
+def holds_set(folder: Path) -> bool:
+    """True where a folder holds an `evalset.json`."""
+    try:
+        return SetFiles(folder).document.is_file()
+    except OSError:
+        return False
+
+
+def find_set(text: str, results_dir: Path) -> OpenedSet:
+    """Open the set that a text means; of several of one name the newest.
+
+    Args:
+        text: a folder; below `results_dir` an id, a name, or `latest`.
+        results_dir: where sets are looked for.
+
+    Raises:
+        NoSuchSet: there is none, or several have that id.
+        SetUnreadable: it is damaged.
+    """
+    folder = Path(text)
+    if text and holds_set(folder):
+        return OpenedSet(folder)
+    found = list(sets_below(folder)) if text and folder.is_dir() else []
+    if found:
+        return _newest(found)
+    roots = list(sets_below(results_dir))
+    if text == LATEST and roots:
+        return _newest(roots)
+    if text == LATEST:
+        raise NoSuchSet(
+            f"there is no eval set below {results_dir}",
+            remedy="`steelyard evalset submit FILE` makes one",
+        )
+    by_id = [root for root in roots if root.name == text]
+    if len(by_id) > 1:
+        shown = ", ".join(map(str, sorted(by_id)))
+        raise NoSuchSet(f"{len(by_id)} sets have the id {text!r}", remedy=f"name one of {shown}")
+    if by_id:
+        return OpenedSet(by_id[0])
+    named = [root for root in roots if text in {root.parent.name, _name(root)}]
+    if not named and normalise(text):
+        named = [root for root in roots if root.parent.name == normalise(text)]
+    if named:
+        return _newest(named)
+    near = nearest(text, {name for root in roots for name in (root.name, root.parent.name)})
+    raise NoSuchSet(
+        f"no eval set {text!r}: no such folder, and nothing of that name below {results_dir}",
+        remedy=f"did you mean {near!r}?" if near else f"name {ITS_FORMS}",
+    )
+
+
+def _name(root: Path) -> str | None:
+    with suppress(SetUnreadable):
+        return OpenedSet(root).name
+    return None
+
+
+def _newest(roots: list[Path]) -> OpenedSet:
+    """Open the set that was made last.
+
+    Raises:
+        SetUnreadable: none of them can be read.
+    """
+    opened: list[OpenedSet] = []
+    first: SetUnreadable | None = None
+    for root in roots:
+        try:
+            opened.append(OpenedSet(root))
+        except SetUnreadable as error:
+            first = first or error
+    if not opened:
+        raise first or NoSuchSet("there is no eval set here", remedy=f"name {ITS_FORMS}")
+    return max(opened, key=lambda one: (one.document.created_at, one.root.name))
