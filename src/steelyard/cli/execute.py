@@ -5,24 +5,20 @@ from __future__ import annotations
 import asyncio
 import logging
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from shutil import get_terminal_size
 from typing import Any, Final
 
 from steelyard.cli.asked import NOTHING, Asked, Ending, concluded, ending_lines, write_files
+from steelyard.cli.followed import followed, prepared_aloud
 from steelyard.cli.json_log import JsonNews
 from steelyard.cli.news import News
 from steelyard.cli.output import note, print_json, say
-from steelyard.cli.preparing import said_when_slow
-from steelyard.cli.progress import is_live, make_renderer
 from steelyard.config.resolve import Resolution
 from steelyard.engine.budget import NO_BUDGET, BudgetLimits
-from steelyard.engine.control import Controls
 from steelyard.engine.events import RequestResult
 from steelyard.engine.launch import launch, prepare
 from steelyard.engine.plan import Plan
-from steelyard.engine.run_log import listening
 from steelyard.results.consumption import spending
 
 log = logging.getLogger(__name__)
@@ -39,42 +35,28 @@ def execute(resolution: Resolution, *, as_json: bool, asked: Asked = NOTHING) ->
     """
     runtime = resolution.orchestration.runtime
     mode = runtime.progress
-    is_silent = mode == "none" or runtime.log_format == "json"
-    with said_when_slow(sys.stderr, is_live=is_live(mode, sys.stderr), is_silent=is_silent):
+    with prepared_aloud(runtime):
         prepared = prepare(resolution)
     gates = asked.gates(prepared.plan)
-    controls = Controls()
-    news: News | JsonNews
-    if runtime.log_format == "json":
-        news = JsonNews(mode, prepared.redactor, runtime.log_level)
-    else:
-        renderer = make_renderer(mode, controls=controls)
-        news = News(renderer, prepared.redactor, runtime.log_level)
-    for extra in prepared.installed:
-        news.notice(None, f"installed the extra {extra}")
-    for warning in prepared.plan.warnings:
-        news.notice(None, f"warning: {prepared.redactor.text(str(warning))}")
-    try:
-        with _own_loggers(), listening(news.handler):
-            result = asyncio.run(
-                launch(
-                    prepared,
-                    observer=news,
-                    controls=controls,
-                    handle_signals=True,
-                    reap=asked.reap,
-                )
+    with followed(prepared, runtime) as shown:
+        news = shown.news
+        result = asyncio.run(
+            launch(
+                prepared,
+                observer=news,
+                controls=shown.controls,
+                handle_signals=True,
+                reap=asked.reap,
             )
-            ending = concluded(result, asked, gates)
-            if mode == "none":
-                # No table says it. The silent renderer would not either; JSON lines stay such.
-                for missed in (gate for gate in ending.gates if not gate.is_met):
-                    if runtime.log_format == "json":
-                        log.error("%s", missed.line)
-                    else:
-                        note(prepared.redactor.text(missed.line))
-    finally:
-        news.close()
+        )
+        ending = concluded(result, asked, gates)
+        if mode == "none":
+            # No table says it. The silent renderer would not either; JSON lines stay such.
+            for missed in (gate for gate in ending.gates if not gate.is_met):
+                if runtime.log_format == "json":
+                    log.error("%s", missed.line)
+                else:
+                    note(prepared.redactor.text(missed.line))
     if as_json:
         print_json(prepared.redactor.tree(result_json(ending, prepared.plan)))
     elif mode != "none":
@@ -149,17 +131,3 @@ def _print_result(
         say(line)
     for line in ending_lines(ending):
         say(redact(line))
-
-
-@contextmanager
-def _own_loggers() -> Iterator[None]:
-    """Let our handlers alone say what we log; a caller in whose process we run gets theirs back."""
-    logger = logging.getLogger("steelyard")
-    before = (logger.level, logger.propagate)
-    logger.setLevel(logging.DEBUG)
-    logger.propagate = False
-    try:
-        yield
-    finally:
-        logger.setLevel(before[0])
-        logger.propagate = before[1]
