@@ -70,6 +70,8 @@ class CellStatus:
     """The contents of `metrics.json`; None until the run has ended."""
     reason: str | None = None
     """Why it is not complete, as its run says."""
+    snapshot: Mapping[str, Any] = field(default_factory=dict)
+    """What `progress.json` says; anybody may have edited it."""
 
     @property
     def ended(self) -> int:
@@ -185,6 +187,7 @@ class OpenedSet:
             elapsed_s=float(progress.get("elapsed_s") or 0.0),
             metrics=metrics,
             reason=progress.get("reason"),
+            snapshot=progress,
         )
 
     def statuses(self) -> Iterator[CellStatus]:
@@ -205,6 +208,7 @@ def _unfinished(cell: SetCell, root: Path, progress: Mapping[str, Any]) -> CellS
             running=int(progress.get("running") or 0),
             cost_usd=progress.get("cost_usd", 0.0),
             elapsed_s=float(progress.get("elapsed_s") or 0.0),
+            snapshot=progress,
         )
     try:
         reader = RunReader(root)
@@ -223,6 +227,7 @@ def _unfinished(cell: SetCell, root: Path, progress: Mapping[str, Any]) -> CellS
         cost_usd=progress.get("cost_usd"),
         elapsed_s=float(progress.get("elapsed_s") or 0.0),
         metrics=_json_file(RunFiles(root).metrics),
+        snapshot=progress,
     )
 
 
