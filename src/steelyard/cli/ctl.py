@@ -19,6 +19,7 @@ _OPERANDS: Final = {
     "pause": (),
     "resume": (),
     "drain": (),
+    "cancel": (),
     "concurrency": ("N",),
     "provider": ("NAME", "N"),
 }
@@ -28,6 +29,7 @@ _DONE: Final = {
     "pause": "paused: what runs goes on, nothing starts before `resume`",
     "resume": "resumed",
     "drain": "draining: what runs ends and counts, nothing more starts",
+    "cancel": "cancelled: what runs is being ended and cleaned up, its records are kept",
 }
 _NOT_DONE: Final = {
     "pause": "it was paused already",
@@ -53,6 +55,7 @@ def ctl(run: str, action: str, operands: tuple[str, ...], as_json: bool, debug: 
     resume             start again
     drain              start nothing more at all: what runs ends and counts,
                        the launch ends `cancelled` (130), --reuse goes on from it
+    cancel             end what runs, as Ctrl-C does; again: give up the clean-up
     concurrency N      run at most N attempts at once
     provider NAME N    at most N through an environment provider; 0: no limit
     """

@@ -128,6 +128,11 @@ def _drain(controls: Controls, message: Mapping[str, Any]) -> bool:
     return controls.drain(by=_by(message))
 
 
+def _cancel(controls: Controls, message: Mapping[str, Any]) -> bool:
+    controls.cancel(by=_by(message))
+    return True
+
+
 def _concurrency(controls: Controls, message: Mapping[str, Any]) -> bool:
     return controls.set_concurrency(_number(message), by=_by(message))
 
@@ -145,6 +150,7 @@ ACTIONS: Final[Mapping[str, Callable[[Controls, Mapping[str, Any]], bool | None]
             "pause": _pause,
             "resume": _resume,
             "drain": _drain,
+            "cancel": _cancel,
             "concurrency": _concurrency,
             "provider": _provider,
         }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -65,7 +65,8 @@ def changes_between(made: SetDocument, now: SetDocument) -> Changes:
     changed += _changed_packs(made, now)
     changed += _changed_agents(made, now)
     number = max((cell.index for cell in made.cells), default=-1) + 1
-    added, same = [], []
+    added: list[SetCell] = []
+    same: list[SetCell] = []
     for key, cell in after.items():
         known = before.get(key)
         if known is None:
@@ -137,8 +138,7 @@ def _changed_cell(before: SetCell, after: SetCell) -> list[str]:
     return [f"{name} {a!r} -> {b!r}" for name, (a, b) in pairs.items() if a != b]
 
 
-def _few(keys: Any, shown: int = 8) -> list[str]:
-    keys = list(keys)
+def _few(keys: Sequence[str], shown: int = 8) -> list[str]:
     if len(keys) <= shown:
-        return keys
+        return list(keys)
     return [*keys[:shown], f"and {len(keys) - shown} more"]

@@ -57,6 +57,19 @@ class OwnerIdentity:
         """Read it from the system; None where the system does not say."""
         return cls(_boot_id(), _pid_namespace(), os.getpid(), _start_ticks(), socket.gethostname())
 
+    def may_live(self) -> bool:
+        """True unless no process here has this id and start; a zombie has ended."""
+        try:
+            text = Path(f"/proc/{self.pid}/stat").read_text(errors="replace")
+        except (FileNotFoundError, ProcessLookupError):
+            return False
+        except OSError:
+            return True
+        fields = text.rpartition(")")[2].split()
+        if fields[0] in ("Z", "X"):
+            return False
+        return self.start_ticks is None or int(fields[19]) == self.start_ticks
+
 
 class RunLock:
     """The held lock of a run; let go by `release` or by the end of the process."""

@@ -157,23 +157,9 @@ def ownership_of(root: Path) -> Ownership:
     ):
         if theirs is None or theirs != ours:
             return Ownership(False, why=f"its run was started on another {what} ({theirs})")
-    if _runs(owner):
+    if owner.may_live():
         return Ownership(False, why=f"process {owner.pid}, which started its run, goes on")
     return Ownership(True)
-
-
-def _runs(owner: OwnerIdentity) -> bool:
-    """True unless no process has the owner's id and start; a zombie has ended."""
-    try:
-        text = Path(f"/proc/{owner.pid}/stat").read_text(errors="replace")
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-    except OSError:
-        return True
-    fields = text.rpartition(")")[2].split()
-    if fields[0] in ("Z", "X"):
-        return False
-    return owner.start_ticks is None or int(fields[19]) == owner.start_ticks
 
 
 def has_last_word(root: Path) -> bool:
@@ -241,7 +227,9 @@ def _read(reader: RunReader, ownership: Ownership) -> list[Remains]:
         if flight.is_waiting:
             continue
         for token, role in session_tokens(flight.token).items():
-            if token not in seen.ended and token not in seen.kept:
+            # A task in stages opens one environment after another for its scorer.
+            has_ended = token in seen.ended and role != "evaluator"
+            if not has_ended and token not in seen.kept:
                 # Files of the host are looked for as `host_process` looks for its own.
                 providers.setdefault(token, "host_process" if role == "files" else default)
     found: list[Remains] = []
