@@ -172,8 +172,8 @@ def write_set(
         cells=tuple(cells),
     )
     files.document.write_text(json.dumps(document.as_json()))
-    lines: list[dict[str, Any]] = [{"event": "began", "kind": "submit", "at": CREATED_AT, "budget_usd": None,
-              "cells": [cell.index for cell in cells]}]  # fmt: skip
+    began = {"event": "began", "kind": "submit", "at": CREATED_AT, "budget_usd": None}
+    lines: list[dict[str, Any]] = [{**began, "cells": [cell.index for cell in cells]}]
     if outcome is not None:
         lines.append({"event": "ended", "outcome": outcome, "exit_status": 0, "at": CREATED_AT})
     files.submissions.write_bytes(

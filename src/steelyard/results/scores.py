@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import repeat
 from math import fsum
 from typing import Any, Final
 
@@ -56,6 +56,15 @@ class _Estimator:
     skipped_value: float | None
     """Of the primary metric at a task whose later attempts were skipped; None: cannot be told."""
 
+    def k(self, tally: RunTally, task: int) -> int:
+        """Over how many attempts: a chance over as many at each task, a mean over all planned."""
+        return tally.k if self.takes_successes else tally.planned_at(task)
+
+    def label(self, tally: RunTally) -> str:
+        """Give its name; a mean of tasks with other numbers of attempts names no k."""
+        is_uneven = tally.attempts is not None and not self.takes_successes
+        return "avg" if is_uneven else self.name.format(k=tally.k)
+
 
 def _avg_partial(n: int, total: float, _k: int) -> float | None:
     return total / n if n else None
@@ -86,7 +95,7 @@ def scores(tally: RunTally) -> list[dict[str, Any]]:
             found.append(
                 {
                     "metric": spec.name,
-                    "estimator": estimator.name.format(k=tally.k),
+                    "estimator": estimator.label(tally),
                     "kind": spec.kind,
                     "higher_is_better": spec.higher_is_better,
                     "is_primary": is_primary,
@@ -95,6 +104,16 @@ def scores(tally: RunTally) -> list[dict[str, Any]]:
                 }
             )
     return sorted(found, key=lambda score: (not score["is_headline"], not score["is_primary"]))
+
+
+def task_figures(tally: RunTally) -> list[float | None]:
+    """Give what each task comes to in the primary metric, over what was counted; None: nothing.
+
+    It is the mean of its attempts, or whether one passed where tasks stop at their first success.
+    """
+    index = next(i for i, spec in enumerate(tally.specs) if spec.name == tally.primary)
+    estimators = _estimators(tally, tally.specs[index])
+    return _figures(_Work.of(tally, index, estimators[0]), is_official=False)
 
 
 def estimate_over_tasks(
@@ -219,14 +238,14 @@ def _estimators(tally: RunTally, spec: MetricSpec) -> list[_Estimator]:
 
 
 def _score(tally: RunTally, index: int, spec: MetricSpec, estimator: _Estimator) -> dict[str, Any]:
-    missing = sum(_missing(tally, index, estimator, task) for task in range(tally.seen_tasks))
+    work = _Work.of(tally, index, estimator)
+    missing = sum(_missing(tally, index, estimator, task) for task in work.odd)
     missing += (tally.planned_tasks - tally.seen_tasks) * tally.k
     excluded = sum(tally.metrics[index].excluded)
     is_official = tally.is_official and missing == 0
     binary_once = _is_yes_or_no(spec) and tally.k == 1
     is_selected = any(
-        skipped and not _is_decided(tally, index, estimator, task)
-        for task, skipped in enumerate(tally.skipped)
+        tally.skipped[task] and not _is_decided(tally, index, estimator, task) for task in work.odd
     )
     if is_selected:
         # The tasks with all their attempts are those that failed: a mean over them says nothing
@@ -234,20 +253,20 @@ def _score(tally: RunTally, index: int, spec: MetricSpec, estimator: _Estimator)
         values = _Values((), (), ())
         found = _estimate(None, None, None, None, 0, 0, SKIPPED)
     else:
-        values = _task_values(tally, index, estimator, is_official=is_official)
+        values = _task_values(work, is_official=is_official)
         found = _mean_over_tasks(values, is_one_binary_attempt=binary_once, bounds=spec.bounds)
     counted = tally.planned_attempts - missing - excluded
     as_zero = (
         found["value"]
         if missing == excluded == 0 or is_selected
-        else _rounded(_filled(tally, index, estimator, 0.0, counts_excluded=True))
+        else _rounded(_filled(work, 0.0, counts_excluded=True))
     )
     return {
         "official": found["value"] if is_official else None,
         "reference": None if is_official else found["value"],
         "estimate": found,
         "failures_as_zero": as_zero if spec.higher_is_better else None,
-        "bounds": _bounds(tally, index, spec, estimator, missing, found["value"]),
+        "bounds": _bounds(work, spec, missing, found["value"]),
         "categories": _categories(values, binary_once, spec.bounds),
         "coverage": {
             "planned": tally.planned_attempts,
@@ -281,84 +300,109 @@ def _is_decided(tally: RunTally, index: int, estimator: _Estimator, task: int) -
     return tally.specs[index].name == tally.primary or tally.metrics[index].successes[task] > 0
 
 
-def _task_values(
-    tally: RunTally, index: int, estimator: _Estimator, *, is_official: bool
-) -> _Values:
-    column = tally.metrics[index]
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """A metric under an estimator: mostly all attempts of a task count, and its figure is known."""
+
+    tally: RunTally
+    index: int
+    estimator: _Estimator
+    figures: Sequence[float | None]
+    """By task; only of those that are not odd do they say anything."""
+    odd: Sequence[int]
+    """Tasks of which an attempt is missing, excluded or skipped."""
+
+    @classmethod
+    def of(cls, tally: RunTally, index: int, estimator: _Estimator) -> _Work:
+        column = tally.metrics[index]
+        planned = tally.attempts or repeat(tally.k)
+        odd = [
+            task
+            for task, (n, skipped, k) in enumerate(
+                zip(column.counted, tally.skipped, planned, strict=False)
+            )
+            if n != k or skipped
+        ]
+        sums = column.successes if estimator.takes_successes else column.totals
+        known: dict[tuple[int, Any], float | None] = {}
+        figures = []
+        for task, key in enumerate(zip(column.counted, sums, strict=True)):
+            if key not in known or tally.attempts is not None:
+                k = estimator.k(tally, task)
+                # What has too few attempts is odd, and has its figure by another rule.
+                known[key] = estimator.of(*key, k) if key[0] == tally.planned_at(task) else None
+            figures.append(known[key])
+        return cls(tally, index, estimator, figures, odd)
+
+    def replaced(self, figure: Callable[[int], float | None]) -> list[float | None]:
+        """Give all figures, those of odd tasks by a rule of their own."""
+        found = list(self.figures)
+        for task in self.odd:
+            found[task] = figure(task)
+        return found
+
+
+def _task_values(work: _Work, *, is_official: bool) -> _Values:
+    tally = work.tally
+    figures = _figures(work, is_official=is_official)
+    kept = [task for task, value in enumerate(figures) if value is not None]
+    return _Values(
+        [value for value in figures if value is not None],
+        [task if (name := tally.clusters[task]) is None else name for task in kept],
+        [tally.categories[task] for task in kept],
+    )
+
+
+def _figures(work: _Work, *, is_official: bool) -> list[float | None]:
+    tally, estimator = work.tally, work.estimator
+    column = tally.metrics[work.index]
     sums = column.successes if estimator.takes_successes else column.totals
-    values = array("d")
-    clusters: list[str | int] = []
-    categories: list[str | None] = []
-    for task, skipped in enumerate(tally.skipped):
+
+    def figure(task: int) -> float | None:
+        if tally.skipped[task] and _is_decided(tally, work.index, estimator, task):
+            return estimator.skipped_value
         # A task with an attempt that the benchmark leaves out has no figure however the rest ends,
         # so it has none here and none in the bounds: else the value could lie outside of them.
         rule = estimator.of if is_official or column.excluded[task] else estimator.partial
-        value = (
-            estimator.skipped_value
-            if skipped and _is_decided(tally, index, estimator, task)
-            else rule(column.counted[task], sums[task], tally.k)
-        )
-        if value is not None:
-            cluster = tally.clusters[task]
-            values.append(value)
-            clusters.append(task if cluster is None else cluster)
-            categories.append(tally.categories[task])
-    return _Values(values, clusters, categories)
+        return rule(column.counted[task], sums[task], estimator.k(tally, task))
+
+    return work.replaced(figure)
 
 
-def _bounds(
-    tally: RunTally,
-    index: int,
-    spec: MetricSpec,
-    estimator: _Estimator,
-    missing: int,
-    value: float | None,
-) -> list[float] | None:
+def _bounds(work: _Work, spec: MetricSpec, missing: int, value: float | None) -> list[float] | None:
     """[worst, best] of what the score could be if every missing attempt had a value."""
     if missing == 0:
         return None if value is None else [value, value]
     if spec.bounds is None:
         return None
     worst, best = spec.bounds if spec.higher_is_better else spec.bounds[::-1]
-    low = _filled(tally, index, estimator, worst)
-    high = _filled(tally, index, estimator, best)
+    low, high = _filled(work, worst), _filled(work, best)
     if low is None or high is None:
         return None
     return [round(low, _DIGITS), round(high, _DIGITS)]
 
 
-def _filled(
-    tally: RunTally,
-    index: int,
-    estimator: _Estimator,
-    value: float,
-    *,
-    counts_excluded: bool = False,
-) -> float | None:
+def _filled(work: _Work, value: float, *, counts_excluded: bool = False) -> float | None:
     """Mean over all planned tasks with a value put in for every missing attempt.
 
     Tasks that the benchmark's rule leaves out stay out, unless `counts_excluded`.
     """
-    k = tally.k
+    tally, index, estimator = work.tally, work.index, work.estimator
     column = tally.metrics[index]
     sums = column.successes if estimator.takes_successes else column.totals
     each = int(value != 0) if estimator.takes_successes else value
-    found = array("d")
-    for task, skipped in enumerate(tally.skipped):
-        if (
-            skipped
-            and estimator.skipped_value is not None
-            and _is_decided(tally, index, estimator, task)
-        ):
-            found.append(estimator.skipped_value)
-            continue
+
+    def figure(task: int) -> float | None:
+        if tally.skipped[task] and _is_decided(tally, index, estimator, task):
+            return estimator.skipped_value
         put_in = _missing(tally, index, estimator, task)
         if counts_excluded:
             put_in += column.excluded[task]
-        figure = estimator.of(column.counted[task] + put_in, sums[task] + put_in * each, k)
-        if figure is not None:
-            found.append(figure)
-    unseen = estimator.of(k, k * each, k)
+        k = estimator.k(tally, task)
+        return estimator.of(column.counted[task] + put_in, sums[task] + put_in * each, k)
+
+    found = [figure for figure in work.replaced(figure) if figure is not None]
+    unseen = estimator.of(tally.k, tally.k * each, tally.k)
     if unseen is not None:
         found.extend([unseen] * (tally.planned_tasks - tally.seen_tasks))
     return fsum(found) / len(found) if found else None

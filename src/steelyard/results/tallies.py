@@ -15,7 +15,26 @@ from steelyard.components.benchmark import MetricSpec
 from steelyard.components.issues import COUNTED, Outcome
 from steelyard.results.records import AttemptRecord
 
-_FAILURES = frozenset({Outcome.FAILED_ERROR, Outcome.TIMED_OUT})
+_FAILURES: Final = frozenset({Outcome.FAILED_ERROR, Outcome.TIMED_OUT})
+
+
+def counted_value(
+    spec: MetricSpec, outcome: Outcome, metrics: Mapping[str, float | bool]
+) -> float | None:
+    """Give what an attempt counts as: its metric, or what the benchmark's rule makes of a failure.
+
+    Args:
+        spec: of the metric.
+        outcome: of the attempt.
+        metrics: as its record has them.
+
+    Returns:
+        None where it does not count.
+    """
+    if outcome is Outcome.SCORED:
+        value = metrics.get(spec.name)
+        return None if value is None else float(value)
+    return spec.on_failure if outcome in _FAILURES else None
 
 
 class MetricTally:
@@ -68,6 +87,8 @@ class RunTally:
     """With an outcome that counts: see `COUNTED`."""
     retried: Sequence[RetryTally] = ()
     """By number of retries: 0, 1, 2 and more; empty where nothing was retried."""
+    attempts: Sequence[int] | None = None
+    """By task: those planned, where tasks differ in it; `k` is then the fewest. None: k each."""
 
     @property
     def seen_tasks(self) -> int:
@@ -83,7 +104,11 @@ class RunTally:
         """How many attempts at a task have no value of a metric though one was planned."""
         column = self.metrics[metric]
         known = column.counted[task] + column.excluded[task] + self.skipped[task]
-        return max(0, self.k - known)
+        return max(0, self.planned_at(task) - known)
+
+    def planned_at(self, task: int) -> int:
+        """How many attempts at a task were planned."""
+        return self.k if self.attempts is None else self.attempts[task]
 
 
 MOST_RETRIES: Final = 2
@@ -133,28 +158,20 @@ class Tallier:
             self._skipped[task] += 1
             return
         for spec, tally in zip(self._specs, self._metrics, strict=True):
-            if record.outcome is Outcome.SCORED:
-                value = record.metrics.get(spec.name)
-                if value is not None:
-                    tally.add(task, float(value))
+            value = counted_value(spec, record.outcome, record.metrics)
+            if value is not None:
+                tally.add(task, value)
             elif record.outcome in _FAILURES:
-                if spec.on_failure is None:
-                    tally.excluded[task] += 1
-                else:
-                    tally.add(task, spec.on_failure)
+                tally.excluded[task] += 1
 
     def _add_retries(self, task: int, record: AttemptRecord) -> None:
         tally = self._retried[min(record.retries, MOST_RETRIES)]
         tally.attempts += 1
         if self._primary is None:
             return
-        value: float | bool | None = None
-        if record.outcome is Outcome.SCORED:
-            value = record.metrics.get(self._primary.name)
-        elif record.outcome in _FAILURES:
-            value = self._primary.on_failure
+        value = counted_value(self._primary, record.outcome, record.metrics)
         if value is not None:
-            tally.values.append(float(value))
+            tally.values.append(value)
             tally.tasks.append(task)
 
     def result(self, *, primary: str, plan: Mapping[str, Any], planned_attempts: int) -> RunTally:
