@@ -2,30 +2,23 @@
 
 from __future__ import annotations
 
-import difflib
-import importlib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
 import click
 
-
-@dataclass(frozen=True, slots=True)
-class CommandRow:
-    """A command: where it lives and what it does, as strings."""
-
-    target: str
-    """`module:attribute`, imported when used."""
-    summary: str
-
+from steelyard.cli.lazy_group import CommandRow
+from steelyard.cli.lazy_group import LazyGroup as LazyGroup
 
 COMMANDS: Final[Mapping[str, CommandRow]] = MappingProxyType(
     {
         "init": CommandRow("steelyard.cli.init:init", "Write a new project, or an example."),
         "run": CommandRow("steelyard.cli.run:run", "Evaluate one benchmark, harness and model."),
         "launch": CommandRow("steelyard.cli.launch:launch", "Run an orchestration file."),
+        "evalset": CommandRow(
+            "steelyard.cli.evalset:evalset", "Run packs x agents x models as one set."
+        ),
         "ctl": CommandRow(
             "steelyard.cli.ctl:ctl", "Look at a running launch, pause it, drain it, set limits."
         ),
@@ -68,42 +61,9 @@ COMMANDS: Final[Mapping[str, CommandRow]] = MappingProxyType(
 )
 
 
-class LazyGroup(click.Group):
-    """A group whose commands stand in a table of strings; `--help` imports none of them."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """List the commands in the table's order."""
-        return list(COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import a command; None where there is none of that name."""
-        row = COMMANDS.get(cmd_name)
-        if row is None:
-            return None
-        module, _, attribute = row.target.partition(":")
-        command = getattr(importlib.import_module(module), attribute)
-        if not isinstance(command, click.Command):
-            raise TypeError(f"{row.target} is no command")
-        return command
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command that the arguments name; offer near names for an unknown one."""
-        name = args[0]
-        if name not in COMMANDS and not name.startswith("-"):
-            near = difflib.get_close_matches(name, list(COMMANDS), n=1)
-            hint = f"did you mean {near[0]}?" if near else f"commands: {', '.join(COMMANDS)}"
-            raise click.UsageError(f"no such command {name!r}; {hint}", ctx)
-        return super().resolve_command(ctx, args)
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the table of commands from its strings."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, row.summary) for name, row in COMMANDS.items()])
-
-
-@click.command(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.command(
+    cls=LazyGroup, table=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]}
+)
 @click.option("--version", is_flag=True, is_eager=True, expose_value=False,
               callback=lambda ctx, _param, value: _print_version(ctx, value),
               help="Print the version.")  # fmt: skip

@@ -20,6 +20,7 @@ SCHEMAS: Final[Mapping[str, str]] = MappingProxyType(
         "request": "steelyard.config.schema.written:RequestPart",
         "resolved": "steelyard.config.schema.orchestration:Orchestration",
         "pack": "steelyard.benchmarks.pack.schema:PackFile",
+        "evalset": "steelyard.evalset.manifest:Manifest",
     }
 )
 """Name → `module:Model`."""
@@ -31,6 +32,7 @@ MEANINGS: Final[Mapping[str, str]] = MappingProxyType(
         "request": "one of an orchestration's requests",
         "resolved": "an orchestration with every default filled in",
         "pack": "pack.yaml",
+        "evalset": "the manifest that `steelyard evalset submit` takes",
     }
 )
 """What each name stands for."""

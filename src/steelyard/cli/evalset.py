@@ -1,0 +1,29 @@
+"""`steelyard evalset`: packs x agents x models x repeats as one set."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+import click
+
+from steelyard.cli.lazy_group import CommandRow, LazyGroup
+from steelyard.cli.output import say
+
+COMMANDS: Final[Mapping[str, CommandRow]] = MappingProxyType(
+    {
+        "expand": CommandRow(
+            "steelyard.cli.evalset_expand:expand_file", "Show a manifest's cells; pure."
+        ),
+    }
+)
+"""In the order in which people meet them; each command is a module `cli/evalset_NAME.py`."""
+
+
+@click.group("evalset", cls=LazyGroup, table=COMMANDS, invoke_without_command=True)
+@click.pass_context
+def evalset(ctx: click.Context) -> None:
+    """Run packs x agents x models x repeats as one set, on one budget."""
+    if ctx.invoked_subcommand is None:
+        say(ctx.get_help())
