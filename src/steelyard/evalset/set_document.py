@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from steelyard.evalset.expansion import Cell
 from steelyard.evalset.layout import cell_folder
+from steelyard.evalset.surroundings import NOTHING_AROUND, Surroundings
 
 SET_SCHEMA: Final = "evalset-record/1"
 
@@ -120,6 +121,8 @@ class SetDocument:
     packs: tuple[PinnedPack, ...]
     agents: tuple[PinnedAgent, ...]
     cells: tuple[SetCell, ...]
+    around: Surroundings = NOTHING_AROUND
+    """Where settings came from beside the manifest: `resume` takes the same."""
 
     def as_json(self) -> dict[str, Any]:
         """Give the form of `evalset.json`."""
@@ -130,6 +133,7 @@ class SetDocument:
             "created_at": self.created_at,
             "manifest": dict(self.manifest),
             "manifest_file": self.manifest_file,
+            "settings": self.around.as_json(),
             "packs": [pack.as_json() for pack in self.packs],
             "agents": [agent.as_json() for agent in self.agents],
             "cells": [cell.as_json() for cell in self.cells],
@@ -162,4 +166,5 @@ class SetDocument:
             packs=packs,
             agents=agents,
             cells=tuple(cells),
+            around=Surroundings.from_json(data["settings"]),
         )
