@@ -128,7 +128,7 @@ def compose(view: View, width: int, height: int, charset: Charset) -> list[Line]
     starts = view.state == "running"
     lines += _body(going, shown, total, starts, width, room, charset)
     lines += foot
-    return [_fitted(line, width, charset) for line in lines[: max(1, height)]]
+    return [fitted(line, width, charset) for line in lines[: max(1, height)]]
 
 
 def _body(
@@ -181,7 +181,7 @@ def _head(view: View, width: int, charset: Charset) -> Line:
         least = "at least " if any(r.progress.cost_usd is None for r in view.requests) else ""
         facts.append(f"{least}${usd(sum(costs), 2)}")
     spans = [Span(view.state, style), *(Span(f" {charset.dot} {fact}") for fact in facts)]
-    return _while_they_fit(spans, width)
+    return while_they_fit(spans, width)
 
 
 def _rows(
@@ -200,7 +200,7 @@ def _rows(
     least = min(name_width, _MIN_NAME)
     name_width = min(name_width, max(least, width - needed))
     for name, count, of, standing in zip(names, counts, facts, standings, strict=True):
-        line = [Span(set_cell_size(_cut(name, name_width, charset), name_width), "title")]
+        line = [Span(set_cell_size(cut(name, name_width, charset), name_width), "title")]
         if bar_width:
             full = 0
             if standing.planned:
@@ -287,7 +287,7 @@ def _details(request: RequestView, width: int, charset: Charset) -> Line:
     spans = [
         Span(dot + printable.one_line(fact), "dim") for dot, fact in zip(dots, facts, strict=False)
     ]
-    return _while_they_fit(spans, width)
+    return while_they_fit(spans, width)
 
 
 def _failures(request: RequestView, width: int, charset: Charset) -> Line:
@@ -300,7 +300,7 @@ def _failures(request: RequestView, width: int, charset: Charset) -> Line:
         spans.append(Span(f"{',' if number else ''} {printable.one_line(code)} {count}", "bad"))
     if len(ordered) > _CODES:
         spans.append(Span(f", {len(ordered) - _CODES} more codes", "bad"))
-    return _while_they_fit(spans, width, least=2)
+    return while_they_fit(spans, width, least=2)
 
 
 def _slowest(going: Sequence[RequestView]) -> list[Line]:
@@ -359,7 +359,7 @@ def _short(count: int) -> str:
 # -- widths ------------------------------------------------------------------------------------
 
 
-def _while_they_fit(spans: Sequence[Span], width: int, *, least: int = 1) -> Line:
+def while_they_fit(spans: Sequence[Span], width: int, *, least: int = 1) -> Line:
     """The first of the spans that fit whole; the first `least` stay, to be cut."""
     used, kept = 0, []
     for number, span in enumerate(spans):
@@ -370,13 +370,14 @@ def _while_they_fit(spans: Sequence[Span], width: int, *, least: int = 1) -> Lin
     return tuple(kept)
 
 
-def _cut(text: str, width: int, charset: Charset) -> str:
+def cut(text: str, width: int, charset: Charset) -> str:
+    """Cut a text to so many cells, and show that it was."""
     if cell_len(text) <= width:
         return text
     return set_cell_size(text, width - 1) + charset.cut if width > 0 else ""
 
 
-def _fitted(line: Line, width: int, charset: Charset) -> Line:
+def fitted(line: Line, width: int, charset: Charset) -> Line:
     """Cut a line that is too wide; what could not be shown in ASCII is replaced there."""
     spans: list[Span] = []
     left = width
@@ -384,7 +385,7 @@ def _fitted(line: Line, width: int, charset: Charset) -> Line:
         shown = text if charset is Charset.UNICODE else _ascii(text)
         cells = cell_len(shown)
         if cells > left:
-            spans.append(Span(_cut(shown, left, charset), style))
+            spans.append(Span(cut(shown, left, charset), style))
             break
         spans.append(Span(shown, style))
         left -= cells

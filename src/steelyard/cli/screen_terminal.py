@@ -11,11 +11,11 @@ import shutil
 import signal
 import threading
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Final, TextIO
+from typing import Any, Final, TextIO
 
-from steelyard.cli.screen import Charset, View, compose
+from steelyard.cli.screen import Charset, Line, compose
 from steelyard.cli.screen_paint import Painter
 
 FRAME_S: Final = 0.25
@@ -29,14 +29,28 @@ _FALLBACK: Final = (80, 24)
 class Drawer:
     """Shows the newest view, and prints texts above it, until closed."""
 
-    def __init__(self, stream: TextIO, *, frame_s: float = FRAME_S) -> None:
+    def __init__(
+        self,
+        stream: TextIO,
+        *,
+        frame_s: float = FRAME_S,
+        composer: Callable[[Any, int, int, Charset], list[Line]] = compose,
+    ) -> None:
+        """Draw on a terminal.
+
+        Args:
+            stream: of the terminal.
+            frame_s: the least time between two frames.
+            composer: lays out a view in (width, height): at most so many lines, so wide.
+        """
         self._stream = stream
+        self._compose = composer
         self._fd = descriptor(stream)
         self._frame_s = frame_s
         self._painter = self._new_painter()
         self._charset = charset_of(stream)
         self._change = threading.Condition()
-        self._view: View | None = None
+        self._view: Any = None
         self._above: deque[str] = deque(maxlen=_MAX_WAITING)
         self._is_dirty = self._is_suspended = self._is_closing = self._is_gone = False
         self._is_lost = False
@@ -47,8 +61,8 @@ class Drawer:
         self._thread.start()
         atexit.register(self.close)
 
-    def show(self, view: View | None) -> None:
-        """Show this from now on; None shows nothing."""
+    def show(self, view: Any) -> None:
+        """Show this from now on, as the composer lays it out; None shows nothing."""
         with self._change:
             self._view, self._is_dirty = view, True
             self._change.notify()
@@ -122,10 +136,10 @@ class Drawer:
     def _new_painter() -> Painter:
         return Painter(colours=not os.environ.get("NO_COLOR"))
 
-    def _draw(self, view: View | None, above: list[str]) -> None:
+    def _draw(self, view: Any, above: list[str]) -> None:
         width, height = self._size()
         room = max(1, width - 1)  # the last cell: some terminals wrap as soon as it is filled
-        lines = [] if view is None else compose(view, room, max(1, height - 1), self._charset)
+        lines = [] if view is None else self._compose(view, room, max(1, height - 1), self._charset)
         self._is_off.clear()
         self._write(self._painter.frame(lines, width, above))
 

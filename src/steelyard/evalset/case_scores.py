@@ -29,6 +29,8 @@ class Score:
     """Of the 95% interval; None where the cases are too few, or all alike."""
     high: float | None
     cases: int
+    clusters: int
+    """What of them is independent of each other, by the benchmark."""
     attempts: int
     note: str | None = None
     """Why there is no interval."""
@@ -40,6 +42,7 @@ class Score:
             "value": self.value,
             "interval": interval,
             "cases": self.cases,
+            "clusters": self.clusters,
             "attempts": self.attempts,
             "note": self.note,
         }
@@ -130,4 +133,12 @@ def score_over(parts: Iterable[tuple[str, CaseScores]]) -> Score | None:
         bounds=bounds.pop() if len(bounds) == 1 else None,
     )
     low, high = estimate["interval"] or (None, None)
-    return Score(estimate["value"], low, high, len(sums), attempts, estimate["note"])
+    return Score(
+        estimate["value"],
+        low,
+        high,
+        len(sums),
+        estimate["clusters"],
+        attempts,
+        estimate["note"],
+    )
