@@ -10,7 +10,7 @@ import click
 import pytest
 
 from steelyard.cli.list import KIND_NAMES
-from steelyard.cli.main import COMMANDS, LazyGroup
+from steelyard.cli.main import COMMANDS, cli
 from steelyard.cli.schema import MEANINGS, SCHEMAS
 
 Run = Callable[..., Any]
@@ -149,9 +149,14 @@ def test_config_check_finds_what_launch_finds(steelyard: Run, project: Path) -> 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_has_help_and_json(steelyard: Run, name: str) -> None:
     assert steelyard(name, "--help").status == 0
-    command = LazyGroup().get_command(click.Context(click.Command("steelyard")), name)
+    context = click.Context(click.Command("steelyard"))
+    command = cli.get_command(context, name)
     assert command is not None
-    leaves = list(command.commands.values()) if isinstance(command, click.Group) else [command]
+    leaves = [command]
+    if isinstance(command, click.Group):
+        found = [command.get_command(context, leaf) for leaf in command.list_commands(context)]
+        leaves = [leaf for leaf in found if leaf is not None]
+        assert len(leaves) == len(found)
     for leaf in leaves:
         assert any("--json" in option.opts for option in leaf.params), leaf.name
 

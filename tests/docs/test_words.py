@@ -39,8 +39,10 @@ def _command(words: list[str]) -> tuple[click.Command, list[str]]:
     module, _, attribute = row.target.partition(":")
     command = getattr(importlib.import_module(module), attribute)
     rest = words[1:]
-    if isinstance(command, click.Group) and rest and rest[0] in command.commands:
-        return command.commands[rest[0]], rest[1:]
+    if isinstance(command, click.Group) and rest:
+        member = command.get_command(click.Context(command), rest[0])
+        if member is not None:
+            return member, rest[1:]
     return command, rest
 
 
@@ -56,7 +58,10 @@ def _all_options() -> set[str]:
     found: set[str] = set()
     for name in COMMANDS:
         command, _ = _command([name])
-        members = command.commands.values() if isinstance(command, click.Group) else [command]
+        members = [command]
+        if isinstance(command, click.Group):
+            names = command.list_commands(click.Context(command))
+            members = [_command([name, one])[0] for one in names]
         found |= {option for member in members for option in _options(member)}
     return found
 

@@ -8,8 +8,7 @@ from typing import Final
 
 import click
 
-from steelyard.cli.lazy_group import CommandRow
-from steelyard.cli.lazy_group import LazyGroup as LazyGroup
+from steelyard.cli.lazy_group import CommandRow, LazyGroup
 
 COMMANDS: Final[Mapping[str, CommandRow]] = MappingProxyType(
     {
