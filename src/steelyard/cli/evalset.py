@@ -16,6 +16,25 @@ COMMANDS: Final[Mapping[str, CommandRow]] = MappingProxyType(
         "expand": CommandRow(
             "steelyard.cli.evalset_expand:expand_file", "Show a manifest's cells; pure."
         ),
+        "submit": CommandRow(
+            "steelyard.cli.evalset_submit:submit", "Run a manifest's cells, as one orchestration."
+        ),
+        "resume": CommandRow(
+            "steelyard.cli.evalset_resume:resume", "Run what of a set has not ended."
+        ),
+        "retry": CommandRow(
+            "steelyard.cli.evalset_resume:retry", "Run again what failed, but not by the agent."
+        ),
+        "cancel": CommandRow(
+            "steelyard.cli.evalset_cancel:cancel", "End a set that another process runs."
+        ),
+        "status": CommandRow(
+            "steelyard.cli.evalset_status:status", "Say where a set stands: cells, scores, cost."
+        ),
+        "watch": CommandRow(
+            "steelyard.cli.evalset_watch:watch", "Show a set's matrix until the set has ended."
+        ),
+        "list": CommandRow("steelyard.cli.evalset_list:list_sets", "List the sets there are."),
     }
 )
 """In the order in which people meet them; each command is a module `cli/evalset_NAME.py`."""
