@@ -44,6 +44,16 @@ class SetFiles:
         """Which scanner, of which version, has read which attempt."""
         return self.root / "scans.jsonl"
 
+    @property
+    def findings_lock(self) -> Path:
+        """Held for the moment in which findings or scans are appended."""
+        return self.root / "findings.lock"
+
+    @property
+    def scan_lock(self) -> Path:
+        """Held by the process whose scanners read the set."""
+        return self.root / "scan.lock"
+
     def cell(self, folder: str) -> Path:
         """The folder of a cell's runs."""
         return self.cells / folder

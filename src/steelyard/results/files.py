@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 from collections.abc import Sequence
 from contextlib import suppress
 from enum import StrEnum
@@ -62,6 +63,15 @@ class WritePoint(StrEnum):
     SUBMISSION_WRITTEN = "submission_written"
     SUBMISSION_SYNCED = "submission_synced"
     SUBMISSION_RENAMED = "submission_renamed"
+    FINDINGS_CREATED = "findings_created"
+    FINDINGS_APPENDED = "findings_appended"
+    FINDINGS_SYNCED = "findings_synced"
+    FINDINGS_SCANS_CREATED = "findings_scans_created"
+    FINDINGS_SCANS_APPENDED = "findings_scans_appended"
+    FINDINGS_SCANS_SYNCED = "findings_scans_synced"
+    FINDINGS_DAMAGE_WRITTEN = "findings_damage_written"
+    """What stands behind the last valid line is kept aside before it is cut off."""
+    FINDINGS_DAMAGE_RENAMED = "findings_damage_renamed"
 
 
 OF_SETS: Final = frozenset(
@@ -126,8 +136,9 @@ class AppendFile:
         faults: Faults = NO_FAULTS,
         *,
         created: WritePoint = WritePoint.JOURNAL_CREATED,
+        goes_on_at: int | None = None,
     ) -> None:
-        """Create the file; it must not exist.
+        """Create the file; it must not exist, unless it goes on.
 
         Args:
             path: the file.
@@ -135,23 +146,39 @@ class AppendFile:
             synced: the point of a sync; None for a file that nobody waits for.
             faults: what a test does to it.
             created: the point of its creation.
+            goes_on_at: of a file that may be there, where its last good line ends: what stands
+                behind that is cut off. The caller holds the lock of the file's writers.
 
         Raises:
-            StorageFailed: it cannot be created.
+            StorageFailed: it cannot be created, or is no regular file.
         """
         self.path = path
         self._appended = appended
         self._synced = synced
         self._faults = faults
-        self._good_bytes = 0
+        self._good_bytes = goes_on_at or 0
         self._synced_bytes = -1
         try:
             faults.before(created)
-            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC
+            flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+            # A FIFO in its place must not be waited for, a link not be followed.
+            flags |= os.O_EXCL if goes_on_at is None else os.O_NOFOLLOW | os.O_NONBLOCK
             self._fd = os.open(path, flags, 0o644)
             faults.after(created)
+            if goes_on_at is not None:
+                self._go_on(goes_on_at)
         except OSError as error:
             raise StorageFailed(path, error) from error
+
+    def _go_on(self, good_bytes: int) -> None:
+        found = os.fstat(self._fd)
+        if not stat.S_ISREG(found.st_mode):
+            self.close()
+            raise OSError(errno.EINVAL, "it is no regular file")
+        if found.st_size > good_bytes:
+            self._faults.before(WritePoint.TAIL_CUT)
+            os.ftruncate(self._fd, good_bytes)
+            self._faults.after(WritePoint.TAIL_CUT)
 
     @property
     def size(self) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from steelyard.results.artifacts import (
 from steelyard.results.files import NO_FAULTS, Faults, WritePoint
 from steelyard.results.json_values import artifact
 from steelyard.results.kept_files import is_kept_of
+from steelyard.results.layout import attempt_folder
 from steelyard.results.plain_files import MAX_DOCUMENT_BYTES, read_plain
 from steelyard.results.records import AttemptRecord
 
@@ -39,6 +41,31 @@ def changed_artifact(root: Path, record: AttemptRecord) -> str | None:
     except (ArtifactChanged, TreeDamaged) as error:
         return str(error)
     return None
+
+
+def artifact_paths(root: Path, record: AttemptRecord) -> dict[str, Path]:
+    """Give what was collected of an attempt, by its path below the attempt's `artifacts/`.
+
+    Files are not compared with their digests; those that are gone or have become links are left
+    out. Blocking.
+
+    Raises:
+        ArtifactChanged: an entry names no path, or one that leads elsewhere.
+    """
+    folder = f"{attempt_folder(record.task_id, record.attempt)}/"
+    found = {}
+    for one in record.artifacts:
+        path, _ = _entry(root, record, one)
+        if stat.S_ISREG(_mode(root / path)):
+            found[path.removeprefix(folder).removeprefix("artifacts/")] = root / path
+    return found
+
+
+def _mode(path: Path) -> int:
+    try:
+        return path.lstat().st_mode
+    except OSError:
+        return 0
 
 
 def carry_artifacts(
