@@ -11,6 +11,7 @@ from typing import Final
 from urllib.parse import SplitResult, quote, unquote, urlsplit
 
 from steelyard.config.errors import BadInput, Where
+from steelyard.models.mock.served import ServedMock, is_mock_url, parse_mock_url
 
 RESERVED: Final = "/?#[]@!$&'()*+,;=:%"
 """Characters of a URL that are sent as they are; what is quoted already stays so."""
@@ -23,6 +24,8 @@ class Address:
     """A base URL, taken apart."""
 
     parts: SplitResult
+    mock: ServedMock | None = None
+    """What to serve ourselves, for `mock-model://`; the parts are then those of loopback."""
 
     @property
     def origin(self) -> str:
@@ -69,6 +72,8 @@ def parse_address(base_url: str) -> Address:
     Raises:
         BadInput: it is no http or https URL with a host.
     """
+    if is_mock_url(base_url):
+        return Address(urlsplit("http://localhost/v1"), parse_mock_url(base_url))
     try:
         parts = urlsplit(base_url)
         is_sound = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0

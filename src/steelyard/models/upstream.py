@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -18,6 +19,7 @@ from steelyard.models.failures import ConnectionFailed, TooLarge, connection_fai
 if TYPE_CHECKING:
     import ssl
 
+    from steelyard.models.mock.served import ServedMock
     from steelyard.models.proxied import ProxiedConnections
 
 CONNECT_TIMEOUT_S: Final = 30.0
@@ -82,6 +84,9 @@ class Upstream:
         self._context: ssl.SSLContext | None = None
         self._proxied: ProxiedConnections | None = None
         self._is_ready = False
+        self._mock = AsyncExitStack()
+        """Ends the mock endpoint that is served here, where one is."""
+        self._mock_starts = asyncio.Lock()
 
     async def post(self, target: str, headers: Headers, body: bytes, max_bytes: int) -> HttpAnswer:
         """Send a POST and read its answer, as far as it may be read.
@@ -104,6 +109,8 @@ class Upstream:
             ConnectionFailed: no answer came.
         """
         if not self._is_ready:
+            if self.address.mock is not None:
+                await self._serve(self.address.mock)
             self._prepare()
         if self._proxied is not None:
             return await self._proxied.open(target, headers, body)
@@ -120,6 +127,18 @@ class Upstream:
             await self._proxied.close()
         if connections:
             await asyncio.sleep(0)  # the aborted transports close their sockets
+        await self._mock.aclose()
+
+    async def _serve(self, wanted: ServedMock) -> None:
+        """Serve the mock endpoint ourselves, once, until the connections are closed."""
+        from steelyard.models.mock.served import served
+
+        async with self._mock_starts:
+            if self._is_ready:
+                return
+            self._host = "127.0.0.1"
+            self._port = await self._mock.enter_async_context(served(wanted))
+            self._prepare()
 
     def _prepare(self) -> None:
         """Look at the environment, once, when the first request is sent."""
