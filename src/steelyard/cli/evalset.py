@@ -13,6 +13,7 @@ from steelyard.cli.output import say
 
 COMMANDS: Final[Mapping[str, CommandRow]] = MappingProxyType(
     {
+        "init": CommandRow("steelyard.cli.evalset_init:init", "Write a manifest that runs."),
         "expand": CommandRow(
             "steelyard.cli.evalset_expand:expand_file", "Show a manifest's cells; pure."
         ),
