@@ -197,8 +197,9 @@ class TaskInput:
     """What that may take."""
     stages: tuple[Task, ...] = ()
     """Parts of the task, each with an input of its own and the task's id: the agent is sent to
-    work on one after another in one environment (`needs` of the whole), and each is scored, in mode
-    `reuse`, before the next begins."""
+    work on one after another in one environment (`needs` of the whole), and each is scored before
+    the next begins: in that environment, or, where the stage's input says `fresh`, in one of the
+    scorer's with what the stage's `collect` names."""
 
     @property
     def mode(self) -> EvaluationMode:

@@ -243,6 +243,23 @@ class Session(ABC):
         """
         return
 
+    async def fixed_network(self, networks: Sequence[Network]) -> str | None:
+        """Say why the network of this session cannot become one of these; None where it can.
+
+        Asked before anything works in it, by a task that wants another network for its tests.
+        """
+        return f"{self.description.provider} keeps a session's network as it was opened"
+
+    async def change_network(self, network: Network, allowed_hosts: Sequence[str] = ()) -> None:
+        """Let programs of the session reach something else from now on, those that run already too.
+
+        Connections that are open end. Where the user named a network, that one stays.
+
+        Raises:
+            EnvironmentFault: it cannot be changed.
+        """
+        raise EnvironmentFault(str(await self.fixed_network((network,))))
+
     async def keep(self) -> Kept | None:
         """End the session as `close` does, but let its files (a container: itself) stand.
 

@@ -26,7 +26,7 @@ from steelyard.config.errors import BadInput
 from steelyard.engine.checkpointing import precedes_scoring
 from steelyard.engine.collecting import collect, save_artifacts
 from steelyard.engine.deadlines import RunDeadline, TimeUp
-from steelyard.engine.keeping import part_with
+from steelyard.engine.keeping import LEFT, close_or_say, part_with
 from steelyard.engine.scoring import Scoring
 from steelyard.engine.services import Services
 from steelyard.engine.spec import ExecutionObserver, ExecutionResult, ExecutionSpec
@@ -279,20 +279,12 @@ async def _close_agent_session(work: Work) -> None:
     session = work.agent
     if session is None:
         return
-    grace_s = work.spec.request.cleanup_grace_s
     work.agent = None
     try:
-        async with asyncio.timeout(grace_s or None) as scope:
-            await part_with(work, session, AGENT_SUFFIX)
+        await close_or_say(work, session, AGENT_SUFFIX, "agent")
     except asyncio.CancelledError:
         work.agent = session  # the clean-up's to close
         raise
-    except Exception as error:
-        log.warning("%s%s did not close", work.spec.token, AGENT_SUFFIX, exc_info=True)
-        late = isinstance(error, TimeoutError) and scope.expired()
-        why = f"within {grace_s:g} s" if late else f"({type(error).__name__}: {error})"
-        work.phase = Phase.CLEANUP
-        work.add_issue(IssueCode.CLEANUP_FAILED, f"the agent's environment did not close {why}")
 
 
 async def _clean_up(work: Work) -> None:
@@ -313,7 +305,7 @@ async def _clean_up(work: Work) -> None:
                 await asyncio.to_thread(shutil.rmtree, work.scratch, ignore_errors=True)
                 work.scratch = None
     except TimeoutError:
-        work.add_issue(IssueCode.CLEANUP_FAILED, f"not cleaned up within {grace_s:g} s")
+        work.add_issue(IssueCode.CLEANUP_FAILED, f"not cleaned up within {grace_s:g} s{LEFT}")
     except Exception as error:
         log.exception("%s attempt %d: clean-up failed", work.spec.task.id, work.spec.attempt)
-        work.add_issue(IssueCode.CLEANUP_FAILED, f"{type(error).__name__}: {error}")
+        work.add_issue(IssueCode.CLEANUP_FAILED, f"{type(error).__name__}: {error}{LEFT}")

@@ -74,6 +74,7 @@ class Checkpointing:
         return (
             work.spec.place is not None
             and work.spec.saved is None
+            and work.unscored_stage is None
             and work.input.mode is not EvaluationMode.REUSE
             and work.inputs_are_whole
         )

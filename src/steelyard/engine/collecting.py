@@ -107,6 +107,8 @@ def _checked(wanted: ArtifactSpec) -> ArtifactSpec:
 
 async def _input_folder(work: Work) -> Path:
     place = work.spec.place
+    if work.unscored_stage is not None:  # of a task in stages nothing is scored again
+        return await work.make_scratch() / f"inputs-{len(work.stage_evaluations) + 1}"
     if place is None or work.input.mode is EvaluationMode.REUSE:
         return await work.make_scratch() / "inputs"
     folder = attempt_folder(work.spec.task.id, work.spec.attempt)
@@ -116,7 +118,7 @@ async def _input_folder(work: Work) -> Path:
 async def _note_inputs(work: Work) -> None:
     """Digest what was taken, for the checkpoint; what cannot be read cannot be kept."""
     place = work.spec.place
-    if place is None or work.input.mode is EvaluationMode.REUSE:
+    if place is None or work.input.mode is EvaluationMode.REUSE or work.unscored_stage is not None:
         return
     root, has_secret = Path(place.root), work.services.storage.has_secret
     for path, source in work.inputs.items():

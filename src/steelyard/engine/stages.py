@@ -1,19 +1,24 @@
 """A task of several stages: the agent is sent to work again and again, scored after each time.
 
-All of it happens in the agent's one environment and within the phase `run`; what is between two
-stages is not the agent's time.
+The agent works in one environment, within the phase `run`; what is between two stages is not its
+time. A stage is scored there, or, where it asks for that, in an environment of the scorer's that is
+opened for this stage alone.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
-from steelyard.components.benchmark import Evaluation, Task
+from steelyard.components.artifacts import EvaluationMode
+from steelyard.components.benchmark import Evaluation, Task, TaskInput
 from steelyard.components.harness import HarnessResult
 from steelyard.components.issues import Issue, Phase
-from steelyard.engine.deadlines import RunDeadline
-from steelyard.engine.work import Work
+from steelyard.engine.collecting import collect
+from steelyard.engine.deadlines import RunDeadline, TimeUp
+from steelyard.engine.keeping import close_or_say
+from steelyard.engine.work import SCORER_SUFFIX, Work
 
 Score = Callable[[Work, Task], Awaitable[Evaluation]]
 
@@ -70,11 +75,52 @@ async def all_scored(work: Work, score: Score) -> Evaluation:
 async def _scored(work: Work, stage: Task, score: Score) -> Evaluation:
     session = await work.session()
     await session.end_programs()
-    began = work.begin(Phase.EVALUATE)
-    try:
-        evaluation = await score(work, stage)
-    finally:
-        work.evaluate_s += work.services.clock.monotonic() - began
+    spec = work.spec
+    own = work.services.benchmark.task_input(stage, attempt=spec.attempt, seed=spec.seed)
+    if own.mode is EvaluationMode.FRESH:
+        evaluation = await _scored_elsewhere(work, stage, own, score)
+    else:
+        evaluation = await _scored_in_time(work, stage, score)
     work.stage_evaluations.append(evaluation)
     work.unscored_stage = None
     return evaluation
+
+
+async def _scored_elsewhere(work: Work, stage: Task, own: TaskInput, score: Score) -> Evaluation:
+    """Score a stage in a session of the scorer's; the agent's stays open for the next one."""
+    whole, work.input = work.input, own
+    try:
+        await _carried(work)
+        return await _scored_in_time(work, stage, score)
+    finally:
+        work.input, work.inputs = whole, {}
+        scorer, work.scorer = work.scorer, None
+        if scorer is not None:
+            try:
+                await close_or_say(work, scorer, SCORER_SUFFIX, "scorer")
+            except asyncio.CancelledError:
+                work.scorer = scorer  # the clean-up's to close
+                raise
+
+
+async def _carried(work: Work) -> None:
+    """Take what scoring a stage needs out of the agent's environment, within its limit."""
+    limit_s = work.spec.request.limits.collect()
+    began = work.services.clock.monotonic()
+    try:
+        async with asyncio.timeout(limit_s) as scope:
+            await collect(work)
+    except TimeoutError as error:
+        if limit_s is not None and scope.expired():
+            raise TimeUp(f"not all was taken out within {limit_s:g} s") from error
+        raise
+    finally:
+        work.collect_s += work.services.clock.monotonic() - began
+
+
+async def _scored_in_time(work: Work, stage: Task, score: Score) -> Evaluation:
+    began = work.begin(Phase.EVALUATE)
+    try:
+        return await score(work, stage)
+    finally:
+        work.evaluate_s += work.services.clock.monotonic() - began

@@ -144,7 +144,8 @@ class Work:
         assert self._agent_began_s is not None  # noqa: S101 — it was started
         waited_s = 0.0 if self._timer is None else self._timer.waited_s
         self.agent_s = self.services.clock.monotonic() - self._agent_began_s - waited_s
-        self.waited_s = waited_s - self.evaluate_s  # stages were scored meanwhile
+        # Stages were scored meanwhile.
+        self.waited_s = waited_s - self.evaluate_s - self.collect_s
 
     @property
     def checkpointing(self) -> Checkpointing:

@@ -19,6 +19,7 @@ from steelyard.components.environment import (
     EnvironmentDescription,
     EnvironmentFault,
     ExecResult,
+    Network,
     OpenRequest,
 )
 from steelyard.components.session_folders import new_folder, temporary_base
@@ -132,6 +133,13 @@ class HostSession(LocalSession):
         await super().end_programs()
         if self._is_made:
             await in_thread(end_marked, self._request.token)
+
+    async def fixed_network(self, networks: Sequence[Network]) -> str | None:
+        """Nothing holds it: it is the machine's, whatever a task asks for."""
+        return None
+
+    async def change_network(self, network: Network, allowed_hosts: Sequence[str] = ()) -> None:
+        """Change nothing; trust `host` says so."""
 
     def _inherited(self) -> dict[str, str]:
         kept = {name: os.environ[name] for name in INHERITED if name in os.environ}

@@ -137,7 +137,6 @@ def test_old_and_new_forms_are_read(tmp_path: Path) -> None:
             3,
             "range of addresses",
         ),
-        ('[[steps]]\nname = "a"\n[steps.agent]\nnetwork_mode = "no-network"', 4, "step's own"),
     ],
 )
 def test_what_this_version_cannot_do_is_refused_at_its_line(

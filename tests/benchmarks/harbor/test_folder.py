@@ -91,10 +91,6 @@ def test_two_tasks_of_one_name_are_refused(tmp_path: Path) -> None:
         ({"task.toml": TOML + "gpus = 2\n"}, "GPU"),
         ({"environment/Dockerfile": "FROM x\nRUN make\n"}, "its Dockerfile has RUN"),
         (
-            {"task.toml": TOML + '[verifier]\nnetwork_mode = "public"\n'},
-            "asks for another network",
-        ),
-        (
             {
                 "task.toml": 'artifacts = ["/etc/hosts"]\n'
                 '[verifier]\nenvironment_mode = "separate"\n'

@@ -207,3 +207,56 @@ def test_a_missing_reward_meets_no_threshold() -> None:
     assert not reaches({"reward": 1.0}, {"speed": 0.0})
     assert reaches({"reward": 1.0}, {"reward": 1.0})
     assert reaches({}, {})
+
+
+SEPARATE = '[steps.verifier]\nenvironment_mode = "separate"\n'
+
+
+@pytest.mark.integration
+def test_a_step_may_be_verified_elsewhere_and_the_agent_goes_on_where_it_was(
+    tmp_path: Path,
+) -> None:
+    sees = (
+        f"[ -f one ] && [ ! -e secret ] && [ ! -e extra ] && echo 1 >{REWARD} || echo 0 >{REWARD}"
+    )
+    leaves = f"touch left; [ -f secret ] && echo 1 >{REWARD} || echo 0 >{REWARD}"
+    files = {
+        **FILES,
+        "steps/first/tests/test.sh": f"#!/bin/sh\n{sees}\n",
+        "steps/second/workdir/setup.sh": "[ -f one ] && [ -f secret ] && [ ! -e left ]\n",
+        "steps/second/tests/test.sh": f"#!/bin/sh\n{leaves}\n",
+    }
+    text = toml(first=f'artifacts = ["one"]\nmin_reward = 1\n{SEPARATE}')
+    agent = Notes("touch one secret", "touch extra")
+    task = write_task(tmp_path, toml=text, test=None, files=files)
+    result = attempt(harbor(task), agent)
+    assert result.metrics == {"passed": True, "reward": 1.0}, result
+    assert agent.shown == ["Make one.", "Make two."]
+
+
+@pytest.mark.integration
+def test_each_step_that_is_verified_elsewhere_gets_what_the_agent_had_then(tmp_path: Path) -> None:
+    counts = (
+        f'wc -l <log >"$STEELYARD_LOGS_DIR/n"; echo "0.$(cat "$STEELYARD_LOGS_DIR/n")" >{REWARD}'
+    )
+    files = {
+        **FILES,
+        "steps/first/tests/test.sh": f"#!/bin/sh\n{counts}\n",
+        "steps/second/workdir/setup.sh": "true\n",
+        "steps/second/tests/test.sh": f"#!/bin/sh\n{counts}\n",
+    }
+    text = toml(first=SEPARATE, second=SEPARATE, top='artifacts = ["log"]')
+    agent = Notes("echo 1 >>log", "echo 2 >>log")
+    result = attempt(harbor(write_task(tmp_path, toml=text, test=None, files=files)), agent)
+    assert result.metrics["reward"] == pytest.approx(0.15), result.issues
+    assert [step["rewards"]["reward"] for step in result.details["steps"]] == [0.1, 0.2]
+
+
+@pytest.mark.integration
+def test_a_step_whose_time_runs_out_is_verified_elsewhere_all_the_same(tmp_path: Path) -> None:
+    files = {**FILES, "steps/first/tests/test.sh": FILES["steps/first/tests/test.sh"]}
+    text = toml(first=f'artifacts = ["one"]\n{SEPARATE}[steps.agent]\ntimeout_sec = 1\n')
+    agent = Notes("touch one; sleep 60", "true")
+    result = attempt(harbor(write_task(tmp_path, toml=text, test=None, files=files)), agent)
+    assert [issue.code for issue in result.issues] == [IssueCode.AGENT_TIMED_OUT]
+    assert result.metrics == {"passed": False, "reward": 0.5}, result

@@ -31,6 +31,11 @@ from steelyard.benchmarks.harbor.needs import (
     verifier_of,
     verifier_place,
 )
+from steelyard.benchmarks.harbor.phases import (
+    check_networks,
+    give_agents_network,
+    verifiers_network,
+)
 from steelyard.benchmarks.harbor.ready import wait_until_healthy
 from steelyard.benchmarks.harbor.reward import REWARD, NoReward, chosen
 from steelyard.benchmarks.harbor.steps import combined_rewards, reaches
@@ -243,8 +248,10 @@ class TaskFolders(Benchmark):
         """Bring the files that an image would have; before a step, its own files and setup."""
         loaded, part = self._found(task)
         if task.data["step"] is None:
+            await check_networks(session, loaded.folder)
             await begin_task(session, self._layout, loaded)
         else:
+            await give_agents_network(session, loaded.folder, part)
             await begin_step(session, self._layout, part)
 
     def reference(self, task: Task) -> Reference | None:
@@ -323,13 +330,14 @@ class TaskFolders(Benchmark):
         elif (command := collect_command(folder, part)) is not None:
             limit_s = collect_seconds(folder, part)
             await session.exec(command, cwd=session.workdir, timeout_s=limit_s)
-        found = await verdict(
-            session,
-            self._layout,
-            tests,
-            env=resolved(verifier.env, self.params.variables),
-            excluded=excluded,
-        )
+        async with verifiers_network(session, folder, part):
+            found = await verdict(
+                session,
+                self._layout,
+                tests,
+                env=resolved(verifier.env, self.params.variables),
+                excluded=excluded,
+            )
         try:
             reward = chosen(found.rewards, *self.params.reward_range)
         except NoReward as error:

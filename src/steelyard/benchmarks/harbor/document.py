@@ -116,21 +116,6 @@ def refusals(document: TaskDocument) -> Iterator[Problem]:
         yield from _refused_agent(document, step.agent, (*at, "agent"))
         yield from _refused_verifier(document, step.verifier, (*at, "verifier"))
         yield from _refused_artifacts(document, step.artifacts, (*at, "artifacts"))
-        if step.agent.network_mode is not None and step.agent != table.agent:
-            yield from _changed_network(document, step.agent, (*at, "agent"))
-
-
-def _changed_network(
-    document: TaskDocument, agent: AgentTable, path: FieldPath
-) -> Iterator[Problem]:
-    whole = document.table.agent.network_mode or document.table.environment.network_mode
-    if agent.network_mode != whole:
-        yield document.problem(
-            "a network of a step's own is not available: all steps share one environment",
-            *path,
-            "network_mode",
-            remedy="give the whole task one network",
-        )
 
 
 def _refused_environment(

@@ -195,11 +195,14 @@ class _Reader:
             self._wrong(f"steps/{step.name}", "the step's folder is missing", "make it")
             return Part(step.name, "", (), None, step=step)
         self._check_prior(root)
+        self._check_single(root / "tests")
         mode = step.verifier.mode or self._document.table.verifier.mode
+        environment = step.verifier.environment
+        named = environment is not None and environment.docker_image is not None
         return Part(
             step.name,
             self._instruction(root),
-            self._tests([shared, self._folder(root / "tests")], mode == "separate"),
+            self._tests([shared, self._folder(root / "tests")], mode == "separate", named),
             self._solution(root) or solution,
             self._folder(root / "workdir"),
             step,
@@ -238,13 +241,8 @@ class _Reader:
 
     def _check_environment(self) -> None:
         folder = self._root / "environment"
-        for name in COMPOSE_FILES:
-            for place in (folder, self._root / "tests"):
-                if (place / name).exists():
-                    self._refuse(
-                        f"{place.name}/{name}",
-                        "tasks of several services (compose) are not available",
-                    )
+        self._check_single(folder)
+        self._check_single(self._root / "tests")
         self._folder(folder)
         if not folder.is_dir() and self._document.table.environment.docker_image is None:
             self._problems.append(
@@ -254,6 +252,14 @@ class _Reader:
                     remedy="add environment/Dockerfile, or write docker_image",
                 )
             )
+
+    def _check_single(self, folder: Path) -> None:
+        for name in COMPOSE_FILES:
+            if (folder / name).exists():
+                self._refuse(
+                    self._relative(folder / name),
+                    "tasks of several services (compose) are not available",
+                )
 
     def _check_prior(self, root: Path) -> None:
         if (root / "trajectory.json").exists():
@@ -280,12 +286,15 @@ class _Reader:
             self._wrong(relative, "the instruction is empty", "write what the agent is to do")
         return text
 
-    def _tests(self, folders: Sequence[Path | None], is_separate: bool) -> tuple[Path, ...]:
+    def _tests(
+        self, folders: Sequence[Path | None], is_separate: bool, names_image: bool = False
+    ) -> tuple[Path, ...]:
         found = tuple(folder for folder in folders if folder is not None)
         has_script = any((folder / TEST_SCRIPT).is_file() for folder in found)
         # A verifier's image of its own may bring its tests with it.
         is_bundled = is_separate and (
             any((folder / "Dockerfile").is_file() for folder in found)
+            or names_image
             or self._names_verifier_image()
         )
         if not has_script and not is_bundled:

@@ -12,7 +12,7 @@ from steelyard.benchmarks.harbor.document import FILE, LEAVE_OUT
 from steelyard.benchmarks.harbor.folder import TaskFolder, find_tasks, read_task
 from steelyard.benchmarks.harbor.inputs import NotBelow, carried_paths
 from steelyard.benchmarks.harbor.layout import IN_FOLDER
-from steelyard.benchmarks.harbor.needs import contradictions, missing_variables
+from steelyard.benchmarks.harbor.needs import missing_variables
 from steelyard.benchmarks.pack.document import shown_path
 from steelyard.config.errors import BadInput, Problem, Where
 
@@ -85,7 +85,7 @@ def load_folder(
 
 
 def _loaded(task: TaskFolder, with_images: bool) -> LoadedTask:
-    refused = [*task.refusals, *contradictions(task)]
+    refused = [*task.refusals]
     if with_images:
         return LoadedTask(task, None, tuple(refused))
     plain = PlainImage()

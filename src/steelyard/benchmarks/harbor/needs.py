@@ -10,7 +10,12 @@ from typing import Final
 
 from steelyard.benchmarks.harbor.document import TaskDocument
 from steelyard.benchmarks.harbor.folder import Part, TaskFolder
-from steelyard.benchmarks.harbor.schema import EnvironmentTable, NetworkMode, VerifierTable
+from steelyard.benchmarks.harbor.schema import (
+    AgentTable,
+    EnvironmentTable,
+    NetworkMode,
+    VerifierTable,
+)
 from steelyard.components.benchmark import EnvironmentNeeds
 from steelyard.components.environment import ImageBuild, Network, Resources
 from steelyard.config.errors import Problem
@@ -48,12 +53,37 @@ def baseline(environment: EnvironmentTable) -> Access:
     return Access(_NETWORKS[mode], tuple(environment.allowed_hosts or ()))
 
 
-def agent_access(task: TaskFolder) -> Access:
-    """Give what the agent may reach: its own table says, else the environment's."""
-    agent = task.table.agent
-    if agent.network_mode is None:
-        return baseline(task.table.environment)
-    return Access(_NETWORKS[agent.network_mode], tuple(agent.allowed_hosts or ()))
+def agent_access(task: TaskFolder, part: Part) -> Access:
+    """Give what the agent may reach: its step's word, else the task's, else the environment's."""
+    own = None if part.step is None else _explicit(part.step.agent)
+    return own or _explicit(task.table.agent) or baseline(task.table.environment)
+
+
+def verifier_access(task: TaskFolder, part: Part) -> Access:
+    """Give what tests may reach that share the agent's environment.
+
+    Their own table says, else the environment's: what the agent alone is refused or granted is not
+    theirs.
+    """
+    own = None if part.step is None else _explicit(part.step.verifier)
+    return own or _explicit(task.table.verifier) or baseline(task.table.environment)
+
+
+def shared_accesses(task: TaskFolder) -> Mapping[Access, str]:
+    """Give what the agent's environment is to reach in turn, the first one first, and who asks."""
+    found: dict[Access, str] = {}
+    for part in task.parts:
+        of_step = f" of the step {part.name!r}" if part.step is not None else ""
+        found.setdefault(agent_access(task, part), f"the agent{of_step}")
+        if not is_separate(task, part):
+            found.setdefault(verifier_access(task, part), f"the verifier{of_step}")
+    return found
+
+
+def _explicit(table: AgentTable | VerifierTable) -> Access | None:
+    if table.network_mode is None:
+        return None
+    return Access(_NETWORKS[table.network_mode], tuple(table.allowed_hosts or ()))
 
 
 def is_separate(task: TaskFolder, part: Part) -> bool:
@@ -74,6 +104,7 @@ def verifier_of(task: TaskFolder, part: Part) -> VerifierTable:
             "timeout_sec": own.timeout_sec if "timeout_sec" in said else whole.timeout_sec,
             "env": {**whole.env, **own.env},
             "collect": [*whole.collect, *own.collect],
+            "environment": own.environment or whole.environment,
         }
     )
 
@@ -82,7 +113,7 @@ def agent_needs(
     task: TaskFolder, variables: Mapping[str, str], *, with_image: bool
 ) -> EnvironmentNeeds:
     """Give what the agent's environment is to be."""
-    table, access = task.table.environment, agent_access(task)
+    table, access = task.table.environment, agent_access(task, task.parts[0])
     image, build = (
         _image_of(task.environment, table, task.environment_digest) if with_image else (None, None)
     )
@@ -94,21 +125,24 @@ def verifier_place(
 ) -> VerifierPlace:
     """Give what a separate verifier's environment is to be.
 
-    Its image is the one that its table names, else that of tests/Dockerfile, else the agent's.
+    Its image is the one that its table names, else that of tests/Dockerfile, else the agent's; a
+    step's own table and tests come before the task's.
     """
-    whole = task.table.verifier
-    table = whole.environment or task.table.environment
-    access = baseline(table)
-    if whole.network_mode is not None:
-        access = Access(_NETWORKS[whole.network_mode], tuple(whole.allowed_hosts or ()))
+    whole, step = task.table.verifier, part.step
+    table = verifier_of(task, part).environment or task.table.environment
+    own = None if step is None else _explicit(step.verifier)
+    access = own or _explicit(whole) or baseline(table)
     image, build, brings = None, None, False
     if with_image:
-        named = whole.environment.docker_image if whole.environment is not None else None
-        own = next((folder for folder in part.tests if (folder / "Dockerfile").is_file()), None)
-        if named is not None:
-            image, brings = named, True
-        elif own is not None:
-            build, brings = _build(own, table, task.digests[own]), True
+        shared, of_step = task.root / "tests", task.root / "steps" / part.name / "tests"
+        candidates = [] if step is None else [(step.verifier.environment, of_step)]
+        for environment, folder in (*candidates, (whole.environment, shared)):
+            if environment is not None and environment.docker_image is not None:
+                image, brings = environment.docker_image, True
+                break
+            if folder in part.tests and (folder / "Dockerfile").is_file():
+                build, brings = _build(folder, table, task.digests[folder]), True
+                break
         else:
             image, build = _image_of(
                 task.environment, task.table.environment, task.environment_digest
@@ -170,13 +204,18 @@ def resolved(env: Mapping[str, str], variables: Mapping[str, str]) -> dict[str, 
 def missing_variables(task: TaskDocument, variables: Mapping[str, str]) -> Iterator[Problem]:
     """Name the variables that a task refers to and nobody gives."""
     table = task.table
-    places: list[tuple[tuple[str, ...], Mapping[str, str]]] = [
+    places: list[tuple[tuple[str | int, ...], Mapping[str, str]]] = [
         (("environment", "env"), table.environment.env),
         (("verifier", "env"), table.verifier.env),
         (("solution", "env"), table.solution.env),
     ]
     if table.verifier.environment is not None:
         places.append((("verifier", "environment", "env"), table.verifier.environment.env))
+    for number, step in enumerate(table.steps or ()):
+        at = ("steps", number, "verifier")
+        places.append(((*at, "env"), step.verifier.env))
+        if step.verifier.environment is not None:
+            places.append(((*at, "environment", "env"), step.verifier.environment.env))
     for path, env in places:
         for name, text in env.items():
             reference = _REFERENCE.fullmatch(text)
@@ -189,32 +228,3 @@ def missing_variables(task: TaskDocument, variables: Mapping[str, str]) -> Itera
                 name,
                 remedy=f"write `variables: {{{wanted}: ${{{wanted}}}}}` below the benchmark",
             )
-
-
-def contradictions(task: TaskFolder) -> Iterator[Problem]:
-    """Name what a task asks for and no environment of this version can give."""
-    say = task.document.problem
-    table = task.table
-    if task.has_steps:
-        for number, part in enumerate(task.parts):
-            if is_separate(task, part):
-                yield say(
-                    f"the step {part.name!r} has a verifier of its own environment, which is not "
-                    "available for tasks with steps",
-                    *("steps", number),
-                    remedy='write environment_mode = "shared", or leave the task out',
-                )
-        return
-    part = task.parts[0]
-    if is_separate(task, part) or table.verifier.network_mode is None:
-        return
-    wanted = Access(
-        _NETWORKS[table.verifier.network_mode], tuple(table.verifier.allowed_hosts or ())
-    )
-    if wanted != agent_access(task):
-        yield say(
-            "the verifier shares the agent's environment and asks for another network; one "
-            "environment keeps one network",
-            *("verifier", "network_mode"),
-            remedy='write environment_mode = "separate" below [verifier]',
-        )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +18,18 @@ class Allowlist:
 
     names: frozenset[str]
     suffixes: tuple[str, ...]
+
+    is_everything: bool = False
+    """Any name; private addresses only where they are written out."""
+
+    @classmethod
+    def everything(cls, hosts: Iterable[str] = ()) -> Allowlist:
+        """Allow every public host, and these.
+
+        Raises:
+            ValueError: one of these is no name.
+        """
+        return replace(cls.of(hosts), is_everything=True)
 
     @classmethod
     def of(cls, hosts: Iterable[str]) -> Allowlist:
@@ -42,8 +54,10 @@ class Allowlist:
         name = normal(host)
         if name is None:
             return False
-        return name in self.names or (
-            not _is_address(name) and any(name.endswith(suffix) for suffix in self.suffixes)
+        return (
+            self.is_everything
+            or name in self.names
+            or (not _is_address(name) and any(name.endswith(suffix) for suffix in self.suffixes))
         )
 
     def allows_address(self, host: str, address: str) -> bool:

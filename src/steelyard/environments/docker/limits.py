@@ -37,6 +37,10 @@ class Limits:
     disk_mb: int | None
     network: Literal["none", "allowlist", "open"]
     allowed_hosts: tuple[str, ...]
+    is_users_network: bool = False
+    """True where the user named the network: no task has another one, in no phase."""
+    users_hosts: tuple[str, ...] = ()
+    """Of `allowed_hosts`, what the user named: allowed whatever a task's list says."""
 
 
 def limits_of(params: DockerParams, request: OpenRequest) -> Limits:
@@ -49,6 +53,8 @@ def limits_of(params: DockerParams, request: OpenRequest) -> Limits:
         disk_mb=params.disk_mb or asked.disk_mb,
         network=params.network or request.network or "none",
         allowed_hosts=(*request.allowed_hosts, *params.allowed_hosts),
+        is_users_network=params.network is not None,
+        users_hosts=params.allowed_hosts,
     )
 
 

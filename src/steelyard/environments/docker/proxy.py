@@ -19,6 +19,7 @@ from steelyard.environments.docker.allowlist import Allowlist, normal
 log = logging.getLogger(__name__)
 
 PORT: Final = 8378
+"""Where it listens first; later ones take a port that is free, which no program can have held."""
 _HEAD_BYTES: Final = 64 * 1024
 _HEAD_WAIT_S: Final = 30.0
 _CONNECT_WAIT_S: Final = 20.0
@@ -177,9 +178,9 @@ def _authority(target: str) -> tuple[str, int]:
     return host.strip("[]"), int(port)
 
 
-def variables() -> dict[str, str]:
+def variables(port: int) -> dict[str, str]:
     """Give the variables by which programs find the proxy."""
-    url = f"http://127.0.0.1:{PORT}"
+    url = f"http://127.0.0.1:{port}"
     names = ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy", "ALL_PROXY", "all_proxy")
     none = "127.0.0.1,localhost,::1"
     return {**dict.fromkeys(names, url), "NO_PROXY": none, "no_proxy": none}

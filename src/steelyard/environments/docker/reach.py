@@ -29,11 +29,21 @@ class Reach:
     model_url: str | None = None
     variables: Mapping[str, str] = field(default_factory=dict)
     endings: list[Callable[[], Awaitable[None]]] = field(default_factory=list)
+    proxy: proxy.Proxy | None = None
+    """The one way out, where there is one."""
 
     async def end(self) -> None:
         """Close all of it."""
+        await self.end_proxy()
         while self.endings:
             await self.endings.pop()()
+
+    async def end_proxy(self) -> None:
+        """Close the way out, and every connection through it."""
+        served, self.proxy = self.proxy, None
+        self.variables = {}
+        if served is not None:
+            await served.close()
 
 
 async def reach_in(
@@ -48,15 +58,7 @@ async def reach_in(
         return
     pid = await _pid_of(engine, container, request.token)
     if limits.network == "allowlist":
-        try:
-            allowed = Allowlist.of(limits.allowed_hosts)
-        except ValueError as error:
-            raise EnvironmentFault(f"the allowed hosts: {error}") from error
-        served = proxy.Proxy(allowed, request.token)
-        listener = await _listening(pid, proxy.PORT)
-        reach.endings.append(served.close)
-        await served.start(listener)
-        reach.variables = proxy.variables()
+        await _open_proxy(pid, proxy.PORT, limits, request.token, reach)
     if request.gate is not None:
         listener = await _listening(pid, GATE_PORT)
         try:
@@ -70,6 +72,44 @@ async def reach_in(
 
         reach.endings.append(end_gate)
         reach.model_url = f"http://127.0.0.1:{GATE_PORT}"
+
+
+async def check_inside(engine: Engine, container: str, token: str) -> None:
+    """See whether anything could be opened into a container.
+
+    Raises:
+        EnvironmentFault: the engine's processes are not this machine's.
+    """
+    await _pid_of(engine, container, token)
+
+
+async def change_network(
+    engine: Engine, container: str, token: str, limits: Limits, reach: Reach
+) -> None:
+    """Close the way out of a container that has no network of its own, or open another.
+
+    `open` is the proxy as well, with every public host: an engine gives no network to a container
+    that was made without one.
+
+    Raises:
+        EnvironmentFault: the container's network cannot be entered from here.
+    """
+    await reach.end_proxy()
+    if limits.network != "none":
+        pid = await _pid_of(engine, container, token)
+        await _open_proxy(pid, 0, limits, token, reach)
+
+
+async def _open_proxy(pid: int, port: int, limits: Limits, token: str, reach: Reach) -> None:
+    lists = Allowlist.everything if limits.network == "open" else Allowlist.of
+    try:
+        allowed = lists(limits.allowed_hosts)
+    except ValueError as error:
+        raise EnvironmentFault(f"the allowed hosts: {error}") from error
+    listener = await _listening(pid, port)
+    reach.proxy = proxy.Proxy(allowed, token)
+    await reach.proxy.start(listener)
+    reach.variables = proxy.variables(listener.getsockname()[1])
 
 
 async def _listening(pid: int, port: int) -> socket.socket:

@@ -10,7 +10,7 @@ import asyncio
 import posixpath
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -21,6 +21,7 @@ from steelyard.components.environment import (
     EnvironmentFault,
     ExecResult,
     Kept,
+    Network,
     OpenRequest,
     Session,
 )
@@ -30,7 +31,7 @@ from steelyard.environments.docker.engine import Engine, EngineRefusal, finished
 from steelyard.environments.docker.limits import MIB, Limits
 from steelyard.environments.docker.places import Places
 from steelyard.environments.docker.programs import EXEC_VARIABLE, Ended, Program, ProgramNotStarted
-from steelyard.environments.docker.reach import Reach
+from steelyard.environments.docker.reach import Reach, change_network, check_inside
 from steelyard.environments.docker.reap import end_helpers, remove_container
 from steelyard.environments.local_session import refused
 
@@ -273,6 +274,40 @@ class DockerSession(Session):
         self._check_open()
         for running in list(self._running):
             await programs.end_tree(self._engine, self._container.id, running)
+
+    async def fixed_network(self, networks: Sequence[Network]) -> str | None:
+        """Say why the network cannot become one of these later; None where it can."""
+        if self._limits.is_users_network or set(networks) <= {self._limits.network}:
+            return None
+        if self._limits.network == "open":
+            return "a network that was open from the beginning cannot be closed"
+        try:
+            await check_inside(self._engine, self._container.id, self._request.token)
+        except EnvironmentFault as fault:
+            return str(fault)
+        return None
+
+    async def change_network(self, network: Network, allowed_hosts: Sequence[str] = ()) -> None:
+        """Let programs of the container reach something else from now on.
+
+        Raises:
+            EnvironmentFault: it cannot be changed.
+        """
+        self._check_open()
+        if self._limits.is_users_network:
+            return
+        if (why := await self.fixed_network((network,))) is not None:
+            raise EnvironmentFault(why)
+        if self._limits.network == "open":
+            return
+        limits = replace(
+            self._limits, network=network, allowed_hosts=(*allowed_hosts, *self._limits.users_hosts)
+        )
+        async with self._closing:
+            self._check_open()
+            await change_network(
+                self._engine, self._container.id, self._request.token, limits, self._reach
+            )
 
     async def keep(self) -> Kept | None:
         """End every program, and let the container stand.
