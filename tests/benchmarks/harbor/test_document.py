@@ -132,11 +132,6 @@ def test_old_and_new_forms_are_read(tmp_path: Path) -> None:
         ("[verifier]\nuser = 1000", 2, "as the user 1000"),
         ('[[verifier.collect]]\ncommand = "x"\nservice = "db"', 3, "service 'db'"),
         ('artifacts = [{ source = "/x", service = "db" }]', 1, "service 'db'"),
-        (
-            '[environment]\nnetwork_mode = "allowlist"\nallowed_hosts = ["10.0.0.0/8"]',
-            3,
-            "range of addresses",
-        ),
     ],
 )
 def test_what_this_version_cannot_do_is_refused_at_its_line(

@@ -54,10 +54,46 @@ def test_a_name_may_not_lead_to_a_private_address_unless_it_is_written_out(
     assert LIST.allows_address(host, address) is is_allowed
 
 
-@pytest.mark.parametrize("host", ["*", "*.", "a.*.example", "http://a.example", "a b", ""])
+@pytest.mark.parametrize("host", ["*", "*.", "a.*.example", "a b", ""])
 def test_what_is_no_name_is_refused_at_once(host: str) -> None:
     with pytest.raises(ValueError, match="no name of a host"):
         Allowlist.of([host])
+
+
+@pytest.mark.parametrize("host", ["http://a.example", "10.0.0.1/8", "10.0.0.0/33", "*/8"])
+def test_what_is_no_range_is_refused_at_once(host: str) -> None:
+    with pytest.raises(ValueError, match="no range of addresses"):
+        Allowlist.of([host])
+
+
+def test_a_range_allows_its_addresses_and_no_name_but_those_on_the_list() -> None:
+    found = Allowlist.of(["10.1.0.0/16", "*.files.example"])
+    assert found.allows("10.1.2.3")
+    assert found.allows_address("10.1.2.3", "10.1.2.3")
+    assert found.allows_address("a.files.example", "10.1.9.9")
+    assert not found.allows("10.2.0.1")
+    assert not found.allows("0x0a.1.2.3")
+    assert not found.allows("other.example")
+    assert not found.allows_address("a.files.example", "10.2.0.1")
+
+
+@pytest.mark.parametrize(
+    ("host", "address", "is_allowed"),
+    [
+        ("any.example", "93.184.216.34", True),
+        ("any.example", "127.0.0.1", False),
+        ("127.0.0.1", "127.0.0.1", False),
+        ("2130706433", "127.0.0.1", False),
+        ("metadata.example", "169.254.169.254", False),
+        ("mirror.example", "192.168.1.5", True),
+    ],
+)
+def test_everything_is_every_public_host_and_what_is_written_out(
+    host: str, address: str, is_allowed: bool
+) -> None:
+    found = Allowlist.everything(["mirror.example"])
+    assert found.allows(host)
+    assert found.allows_address(host, address) is is_allowed
 
 
 @given(st.text(max_size=40))

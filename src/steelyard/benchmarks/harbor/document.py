@@ -139,23 +139,10 @@ def _refused_environment(
             yield say(why, *path, name, remedy=f"{LEAVE_OUT}, or take the field out")
     if environment.os != "linux":
         yield say(f"no provider runs {environment.os}", *path, "os", remedy=LEAVE_OUT)
-    for number, host in enumerate(environment.allowed_hosts or ()):
-        yield from _refused_host(document, host, (*path, "allowed_hosts", number))
-
-
-def _refused_host(document: TaskDocument, host: str, path: FieldPath) -> Iterator[Problem]:
-    if "/" in host:
-        yield document.problem(
-            f"a range of addresses ({host}) cannot be allowed in this version",
-            *path,
-            remedy="name hosts",
-        )
 
 
 def _refused_agent(document: TaskDocument, agent: AgentTable, path: FieldPath) -> Iterator[Problem]:
     yield from _refused_user(document, agent.user, path)
-    for number, host in enumerate(agent.allowed_hosts or ()):
-        yield from _refused_host(document, host, (*path, "allowed_hosts", number))
 
 
 def _refused_user(
@@ -176,8 +163,6 @@ def _refused_verifier(
     yield from _refused_user(document, verifier.user, path)
     if verifier.environment is not None:
         yield from _refused_environment(document, verifier.environment, (*path, "environment"))
-    for number, host in enumerate(verifier.allowed_hosts or ()):
-        yield from _refused_host(document, host, (*path, "allowed_hosts", number))
     for number, hook in enumerate(verifier.collect):
         yield from _refused_hook(document, hook, (*path, "collect", number))
 

@@ -11,14 +11,20 @@ import ipaddress
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+Range = ipaddress.IPv4Network | ipaddress.IPv6Network
+
 
 @dataclass(frozen=True, slots=True)
 class Allowlist:
-    """Names as people write them: `api.example.com`, or `*.example.com` for all below it."""
+    """Names as people write them: `api.example.com`, or `*.example.com` for all below it.
+
+    Ranges of addresses as well, `10.1.0.0/16`: they allow addresses, no name.
+    """
 
     names: frozenset[str]
     suffixes: tuple[str, ...]
 
+    ranges: tuple[Range, ...] = ()
     is_everything: bool = False
     """Any name; private addresses only where they are written out."""
 
@@ -38,8 +44,11 @@ class Allowlist:
         Raises:
             ValueError: one is no name, or a wildcard that stands elsewhere than in front.
         """
-        names, suffixes = set(), []
+        names, suffixes, ranges = set(), [], []
         for host in hosts:
+            if "/" in host:
+                ranges.append(_range(host))
+                continue
             name = normal(host.removeprefix("*."))
             if name is None or "*" in name:
                 raise ValueError(f"{host!r} is no name of a host (write a.example, or *.example)")
@@ -47,7 +56,7 @@ class Allowlist:
                 suffixes.append(f".{name}")
             else:
                 names.add(name)
-        return cls(frozenset(names), tuple(suffixes))
+        return cls(frozenset(names), tuple(suffixes), tuple(ranges))
 
     def allows(self, host: str) -> bool:
         """True where a host, as a program writes it, may be reached."""
@@ -57,6 +66,7 @@ class Allowlist:
         return (
             self.is_everything
             or name in self.names
+            or self._is_in_range(name)
             or (not _is_address(name) and any(name.endswith(suffix) for suffix in self.suffixes))
         )
 
@@ -69,7 +79,23 @@ class Allowlist:
         mapped = getattr(found, "ipv4_mapped", None) or found
         if mapped.is_multicast or mapped.is_unspecified:
             return False
-        return bool(mapped.is_global) or normal(host) in self.names
+        if bool(mapped.is_global) or normal(host) in self.names:
+            return True
+        return any(mapped in one for one in self.ranges)
+
+    def _is_in_range(self, name: str) -> bool:
+        try:
+            address = ipaddress.ip_address(name)
+        except ValueError:
+            return False
+        return any(address in one for one in self.ranges)
+
+
+def _range(text: str) -> Range:
+    try:
+        return ipaddress.ip_network(text)
+    except ValueError as error:
+        raise ValueError(f"{text!r} is no range of addresses (write 10.1.0.0/16)") from error
 
 
 def normal(host: str) -> str | None:
