@@ -1,0 +1,273 @@
+"""What scanners found in a set, and what people said of it: read from two files, states derived.
+
+`findings.jsonl` holds findings and what people said of them; `scans.jsonl` which scanner, of which
+version, has read which attempt. Nothing in them is ever changed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from steelyard.config.errors import BadInput
+from steelyard.evalset.finding_values import (
+    KeptFinding,
+    Scan,
+    TriageEvent,
+    TriageState,
+    work_digest,
+)
+from steelyard.evalset.layout import SetFiles
+from steelyard.evalset.set_reader import OpenedSet
+from steelyard.results.consumption import NO_SPENDING
+from steelyard.results.documents import RunUnreadable
+from steelyard.results.lines import Damage, LineFile
+from steelyard.results.records_io import MalformedRecord
+
+KNOWN_FINDINGS: Final = {"finding": 1, "triage": 1}
+KNOWN_SCANS: Final = {"scan": 1}
+MIN_PREFIX: Final = 4
+SUPERSEDED: Final = "superseded"
+"""Shown in place of a state where a finding is no longer of what counts."""
+
+
+@dataclass(frozen=True, slots=True)
+class FindingView:
+    """A finding with what follows from everything else."""
+
+    finding: KeptFinding
+    state: TriageState
+    triage: tuple[TriageEvent, ...]
+    """What people said, the latest last."""
+    is_superseded: bool
+    """A newer version of the scanner has read the attempt, or the attempt was executed again."""
+
+    @property
+    def shown_state(self) -> str:
+        """The state, or `superseded`."""
+        return SUPERSEDED if self.is_superseded else self.state.value
+
+    def as_json(self) -> dict[str, Any]:
+        """Give the form that `findings --json` prints."""
+        data = self.finding.as_json()
+        del data["schema"]
+        return {
+            **data,
+            "state": self.state.value,
+            "is_superseded": self.is_superseded,
+            "triage": [
+                {"state": one.state.value, "by": one.by, "why": one.why, "at": one.at}
+                for one in self.triage
+            ],
+        }
+
+
+class NoSuchFinding(BadInput):
+    """No finding, or several, have an id that begins so."""
+
+
+_Place = tuple[int, str, int]
+"""Cell, case, attempt."""
+
+
+class FindingLog:
+    """Both files of a set, read as far as they are valid; `read_on` takes in what was added."""
+
+    def __init__(self, files: SetFiles) -> None:
+        """Read them; files that are not there are empty."""
+        self.files = files
+        self.findings: dict[str, KeptFinding] = {}
+        self.triage: dict[str, list[TriageEvent]] = {}
+        self.spent = NO_SPENDING
+        """By judge models, over all scans."""
+        self.finding_damage: Damage | None = None
+        self.scan_damage: Damage | None = None
+        self.finding_end = self.scan_end = 0
+        self._read: dict[tuple[str, _Place], bytes] = {}
+        """What each scanner has read last of each attempt: version and work, digested."""
+        self._left_out = 0
+        self._unreadable: dict[str, None] = {}
+        self.read_on()
+
+    def read_on(self) -> None:
+        """Take in what was appended since."""
+        for data in self._lines(is_scan=False):
+            if str(data.get("schema")).startswith("triage/"):
+                said = TriageEvent.from_json(data)
+                self.triage.setdefault(said.finding, []).append(said)
+            else:
+                finding = KeptFinding.from_json(data)
+                self.findings.setdefault(finding.id, finding)
+        for data in self._lines(is_scan=True):
+            scan = Scan.from_json(data)
+            self.spent += scan.spent
+            if any(one not in self.findings for one in scan.found):
+                continue  # what it found was lost: it is to be read again
+            place = scan.cell, scan.case, scan.attempt
+            for scanner, version in scan.read.items():
+                self._read[scanner, place] = _mark(version, scan.digest)
+
+    def _lines(self, *, is_scan: bool) -> Iterator[dict[str, Any]]:
+        """Iterate over whole lines; one that is not what it must be is left out by the caller."""
+        path = self.files.scans if is_scan else self.files.findings
+        known = KNOWN_SCANS if is_scan else KNOWN_FINDINGS
+        start = self.scan_end if is_scan else self.finding_end
+        scan = LineFile(path, known=known, start=start)
+        try:
+            for _, data in scan:
+                try:
+                    _check(data, is_scan=is_scan)
+                except (KeyError, TypeError, ValueError, AttributeError):
+                    self._left_out += 1
+                    continue
+                yield data
+        except OSError as error:
+            self._unreadable[f"{path.name}: {error.strerror or error}"] = None
+        if is_scan:
+            self.scan_end, self.scan_damage = scan.end, scan.damage
+        else:
+            self.finding_end, self.finding_damage = scan.end, scan.damage
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What was wrong with the files."""
+        found = list(self._unreadable)
+        for name, damage in (("findings", self.finding_damage), ("scans", self.scan_damage)):
+            if damage is not None:
+                found.append(f"{name}.jsonl: {damage}; what follows is not used")
+        if self._left_out:
+            found.append(f"{self._left_out} lines are none of this product's, and left out")
+        return tuple(found)
+
+    def has_read(self, scanner: str, version: str, place: _Place, digest: str) -> bool:
+        """True where this version has read this very work to its end."""
+        return self._read.get((scanner, place)) == _mark(version, digest)
+
+    def has_been_scanned(self) -> bool:
+        """True where anything was ever read."""
+        return bool(self._read)
+
+    def view(self, finding: KeptFinding) -> FindingView:
+        """Say what follows for a finding from everything else."""
+        said = tuple(self.triage.get(finding.id, ()))
+        place = finding.cell, finding.case, finding.attempt
+        latest = self._read.get((finding.scanner, place))
+        is_old = latest is not None and latest != _mark(finding.version, finding.digest)
+        return FindingView(finding, said[-1].state if said else TriageState.OPEN, said, is_old)
+
+    def views(self) -> Iterator[FindingView]:
+        """Iterate over all findings, in the order in which they were found."""
+        for finding in self.findings.values():
+            yield self.view(finding)
+
+    def find(self, prefix: str) -> KeptFinding:
+        """Give the finding whose id begins so.
+
+        Raises:
+            NoSuchFinding: there is none, there are several, or the prefix is too short.
+        """
+        if prefix in self.findings:
+            return self.findings[prefix]
+        if len(prefix) < MIN_PREFIX:
+            raise NoSuchFinding(
+                f"{prefix!r} is too short for a finding's id",
+                remedy=f"write at least its first {MIN_PREFIX} digits",
+            )
+        found = [finding for name, finding in self.findings.items() if name.startswith(prefix)]
+        if len(found) > 1:
+            names = ", ".join(sorted(finding.id for finding in found)[:5])
+            raise NoSuchFinding(
+                f"{len(found)} findings have an id that begins with {prefix!r}",
+                remedy=f"write more of it: {names}",
+            )
+        if not found:
+            raise NoSuchFinding(
+                f"no finding has an id that begins with {prefix!r}",
+                remedy="`steelyard evalset findings SET` lists them",
+            )
+        return found[0]
+
+
+def _check(data: Mapping[str, Any], *, is_scan: bool) -> None:
+    if is_scan:
+        Scan.from_json(data)
+    elif str(data.get("schema")).startswith("triage/"):
+        TriageEvent.from_json(data)
+    else:
+        KeptFinding.from_json(data)
+
+
+def _mark(version: str, digest: str) -> bytes:
+    """Give 16 bytes for a version and a work: of 200,000 attempts all are remembered."""
+    return hashlib.blake2b(f"{version}\0{digest}".encode(), digest_size=16).digest()
+
+
+def finding_views(opened: OpenedSet, log: FindingLog | None = None) -> Iterator[FindingView]:
+    """Iterate over a set's findings, in the order in which they were found.
+
+    Those of attempts that were executed again since are superseded, whether or not a scanner has
+    read the new execution.
+
+    Args:
+        opened: the set.
+        log: what was read of its findings already.
+    """
+    log = log or FindingLog(opened.files)
+    again = _executed_again(opened, log)
+    for view in log.views():
+        is_old = view.is_superseded or view.finding.id in again
+        yield replace(view, is_superseded=is_old) if is_old else view
+
+
+def _executed_again(opened: OpenedSet, log: FindingLog) -> set[str]:
+    """Give the ids of findings whose attempt's record is of other work now."""
+    by_cell: dict[int, list[KeptFinding]] = {}
+    for finding in log.findings.values():
+        by_cell.setdefault(finding.cell, []).append(finding)
+    found = set()
+    for cell in opened.cells:
+        findings = by_cell.get(cell.index)
+        if not findings:
+            continue
+        root = opened.run_dir(cell)
+        if root is None or all(one.run == root.name for one in findings):
+            continue
+        try:
+            reader = opened.reader(cell)
+            for one in findings:
+                record = None if reader is None else reader.record(one.case, one.attempt)
+                if record is not None and work_digest(record) != one.digest:
+                    found.add(one.id)
+        except (RunUnreadable, MalformedRecord):
+            continue
+    return found
+
+
+def finding_counts(opened: OpenedSet) -> list[dict[str, Any]]:
+    """Count findings by scanner, severity, state and agent, for reports; superseded ones apart.
+
+    Each row is `{scanner, severity, state, agent, count}`; `state` may be `superseded`.
+    """
+    agents = {cell.index: cell.agent.shown for cell in opened.cells}
+    found: Counter[tuple[str, str, str, str]] = Counter()
+    for view in finding_views(opened):
+        one = view.finding
+        agent = agents.get(one.cell, "unknown")
+        found[one.scanner, one.severity.value, view.shown_state, agent] += 1
+    return [
+        {"scanner": scanner, "severity": severity, "state": state, "agent": agent, "count": n}
+        for (scanner, severity, state, agent), n in sorted(found.items())
+    ]
+
+
+def findings_by_attempt(opened: OpenedSet) -> dict[tuple[int, str, int], list[FindingView]]:
+    """Give the findings of each attempt by (cell, case, attempt); superseded ones left out."""
+    found: dict[tuple[int, str, int], list[FindingView]] = {}
+    for view in finding_views(opened):
+        one = view.finding
+        if not view.is_superseded:
+            found.setdefault((one.cell, one.case, one.attempt), []).append(view)
+    return found
