@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from steelyard.cli.evalset_status import standing_lines
 from steelyard.cli.followed import followed
-from steelyard.cli.output import note, print_json, print_table, say
+from steelyard.cli.output import note, print_json, say
 from steelyard.cli.streams import redact_with
 from steelyard.evalset.following import standing_of
 from steelyard.evalset.states import EXIT_STATUS, SetState
@@ -53,23 +53,6 @@ def execute_set(plan: SetPlan, *, as_json: bool, reap: bool) -> int:
     elif not is_silent:
         _print_end(standing)
     return result.exit_status
-
-
-def estimated(plan: SetPlan, *, as_json: bool) -> int:
-    """Show what a submission would do: its cells, tasks and attempts; return the exit status."""
-    planned = plan.prepared.plan.requests
-    rows = [
-        (cell.matrix_key, len(plan.references.opened[cell.cell.pack_ref].tasks), request.k)
-        for cell, request in zip(plan.cells, planned, strict=True)
-    ]
-    attempts = sum(tasks * k for _, tasks, k in rows)
-    if as_json:
-        cells = [{"matrix_key": key, "tasks": tasks, "k": k} for key, tasks, k in rows]
-        print_json({"schema": "evalset-plan/1", "cells": cells, "attempts": attempts})
-        return 0
-    print_table(("cell", "tasks", "attempts"), [(key, n, n * k) for key, n, k in rows])
-    say(f"{len(rows)} cells, {attempts} attempts; nothing was made")
-    return 0
 
 
 def nothing_to_do(opened: OpenedSet, error: NothingToDo, *, as_json: bool) -> int:

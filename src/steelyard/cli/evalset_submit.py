@@ -45,7 +45,8 @@ def submit(
 
     On a terminal it shows what it will do and asks; `--yes` and scripts go on at once.
     """
-    from steelyard.cli.evalset_run import estimated, execute_set
+    from steelyard.cli.evalset_estimate import show_estimate
+    from steelyard.cli.evalset_run import execute_set
     from steelyard.evalset.set_plan import plan_submission
 
     settings = around(config_files, given)
@@ -55,9 +56,10 @@ def submit(
         )
     )
     if dry_run:
-        return estimated(plan, as_json=as_json)
+        show_estimate(plan, as_json=as_json)
+        return 0
     asks = not yes and not as_json and sys.stdin.isatty() and sys.stdout.isatty()
     if asks:
-        estimated(plan, as_json=False)
+        show_estimate(plan, as_json=False, is_dry=False)
         click.confirm("Start?", default=True, abort=True)
     return execute_set(plan, as_json=as_json, reap=reap)
