@@ -25,6 +25,7 @@ from steelyard.results.task_table import ANY, Figure, RunTable, read_table
 from steelyard.stats.effect import detectable_in_errors
 from steelyard.stats.multiple import holm
 from steelyard.stats.paired import (
+    RESAMPLES,
     Tally,
     mcnemar,
     paired_difference,
@@ -193,7 +194,7 @@ def compare_tables(
     differences = [pair.difference for pair in pairs]
     clusters = [pair.cluster for pair in pairs]
     edge = asked.spec.bounds
-    whole = _difference(differences, clusters, edge)
+    whole = difference_over(differences, clusters, edge)
     categories: dict[str, list[Pair]] = {}
     for pair in pairs:
         if pair.category is not None:
@@ -217,7 +218,7 @@ def compare_tables(
         detectable=_detectable(whole),
         categories={
             name: (
-                _difference([p.difference for p in of], [p.cluster for p in of], edge),
+                difference_over([p.difference for p in of], [p.cluster for p in of], edge),
                 wins_ties_losses([p.difference for p in of], higher_is_better=higher),
             )
             for name, of in sorted(categories.items())
@@ -258,12 +259,18 @@ def _pairs(
             )
 
 
-def _difference(
+def difference_over(
     values: Sequence[float],
     clusters: Sequence[str | int],
     edge: tuple[float, float] | None = None,
 ) -> Difference:
-    """Give the mean difference; its interval is cut at what the metric's bounds allow."""
+    """Give the mean difference; its interval is cut at what the metric's bounds allow.
+
+    Args:
+        values: (pairs,), at least one.
+        clusters: (pairs,), which cluster each belongs to.
+        edge: the metric's bounds.
+    """
     found = paired_difference([round(value, _DIGITS) for value in values], clusters, LEVEL)
     if found is None:
         raise AssertionError("there are no pairs")
@@ -279,13 +286,34 @@ def _difference(
 
 
 def _test(asked: Question, pairs: Sequence[Pair]) -> ExactTest:
-    has_clusters = any(isinstance(pair.cluster, str) for pair in pairs)
-    if (asked.is_one_binary_attempt or asked.estimator == ANY) and not has_clusters:
-        only_first = sum(pair.first > pair.second for pair in pairs)
-        only_second = sum(pair.second > pair.first for pair in pairs)
+    return exact_test(
+        [pair.difference for pair in pairs],
+        [pair.cluster for pair in pairs],
+        is_one_binary_attempt=asked.is_one_binary_attempt or asked.estimator == ANY,
+    )
+
+
+def exact_test(
+    differences: Sequence[float],
+    clusters: Sequence[str | int],
+    *,
+    is_one_binary_attempt: bool,
+    resamples: int = RESAMPLES,
+) -> ExactTest:
+    """Test whether chance alone gives differences as large, in either direction.
+
+    Args:
+        differences: (pairs,).
+        clusters: (pairs,), which cluster each belongs to.
+        is_one_binary_attempt: whether each is one yes or no less another: then it is McNemar's.
+        resamples: how many patterns of signs are drawn where they cannot all be counted.
+    """
+    if is_one_binary_attempt and len(set(clusters)) == len(clusters):
+        only_first = sum(value < 0 for value in differences)
+        only_second = sum(value > 0 for value in differences)
         p = mcnemar(only_first, only_second)
         return ExactTest("mcnemar", p, None, None, NO_DIFFERENCE if p is None else None)
-    found = sign_flip([pair.difference for pair in pairs], [pair.cluster for pair in pairs])
+    found = sign_flip(differences, clusters, resamples=resamples)
     if found is None:
         return ExactTest("sign_flip", None, None, None, NO_DIFFERENCE)
     return ExactTest("sign_flip", found.two_sided, found.resamples, found.standard_error)
@@ -354,7 +382,7 @@ def _beside(
         if a is not None and b is not None and was.attempts and now.attempts:
             values.append(b / now.attempts - a / was.attempts)
             clusters.append(pair.cluster)
-    return _difference(values, clusters) if values else None
+    return difference_over(values, clusters) if values else None
 
 
 def _warnings(

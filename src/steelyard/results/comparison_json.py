@@ -55,10 +55,10 @@ def _compared_json(each: Compared) -> dict[str, Any]:
         "estimator": each.asked.label,
         "base_estimate": side_estimate(each, 0),
         "estimate": side_estimate(each, 1),
-        "difference": _difference_json(each.difference),
+        "difference": difference_json(each.difference),
         "is_difference_official": each.is_official,
         "bounds": None if each.bounds is None else list(map(_rounded, each.bounds)),
-        "test": {**_test_json(each.test), "p_holm": _rounded(each.p_holm)},
+        "test": {**test_json(each.test), "p_holm": _rounded(each.p_holm)},
         "minimum_detectable": _rounded(each.detectable),
         **_tally_json(each.tally),
         "only_base": list(each.only_first),
@@ -66,11 +66,11 @@ def _compared_json(each: Compared) -> dict[str, Any]:
         "different_content": list(each.common.differing),
         "without_figure": each.unpaired,
         "categories": {
-            name: {**_difference_json(difference), **_tally_json(tally)}
+            name: {**difference_json(difference), **_tally_json(tally)}
             for name, (difference, tally) in each.categories.items()
         },
-        "cost_usd_per_attempt": None if each.cost_usd is None else _difference_json(each.cost_usd),
-        "agent_s_per_attempt": None if each.agent_s is None else _difference_json(each.agent_s),
+        "cost_usd_per_attempt": None if each.cost_usd is None else difference_json(each.cost_usd),
+        "agent_s_per_attempt": None if each.agent_s is None else difference_json(each.agent_s),
         "tasks": [
             {
                 "task_id": pair.task_id,
@@ -85,7 +85,8 @@ def _compared_json(each: Compared) -> dict[str, Any]:
     }
 
 
-def _difference_json(difference: Difference) -> dict[str, Any]:
+def difference_json(difference: Difference) -> dict[str, Any]:
+    """Give a difference's form."""
     interval = difference.interval
     return {
         "value": _rounded(difference.value),
@@ -98,7 +99,8 @@ def _difference_json(difference: Difference) -> dict[str, Any]:
     }
 
 
-def _test_json(test: ExactTest) -> dict[str, Any]:
+def test_json(test: ExactTest) -> dict[str, Any]:
+    """Give a test's form."""
     return {
         "name": test.name,
         "p": _rounded(test.p),

@@ -85,13 +85,21 @@ _PASS = _Estimator("pass@{k}", pass_at_k, True, _pass_partial, 1.0)
 _HAT = _Estimator("pass^{k}", pass_hat_k, True, _hat_partial, None)
 
 
-def scores(tally: RunTally) -> list[dict[str, Any]]:
-    """Give every score of a run, the primary metric's headline first, as `metrics/1` has it."""
+def scores(tally: RunTally, *, is_brief: bool = False) -> list[dict[str, Any]]:
+    """Give every score of a run, the primary metric's headline first, as `metrics/1` has it.
+
+    Args:
+        tally: the run.
+        is_brief: whether a metric has its first estimator alone where k is 1: all are one figure.
+    """
     found: list[dict[str, Any]] = []
     for index, spec in enumerate(tally.specs):
-        for estimator in _estimators(tally, spec):
+        headline = _PASS if tally.strategy == "pass" and spec.kind == "binary" else _AVG
+        estimators = _estimators(tally, spec)
+        if is_brief and tally.k == 1:
+            estimators, headline = estimators[:1], estimators[0]
+        for estimator in estimators:
             is_primary = spec.name == tally.primary
-            headline = _PASS if tally.strategy == "pass" and spec.kind == "binary" else _AVG
             found.append(
                 {
                     "metric": spec.name,
@@ -239,7 +247,7 @@ def _estimators(tally: RunTally, spec: MetricSpec) -> list[_Estimator]:
 
 def _score(tally: RunTally, index: int, spec: MetricSpec, estimator: _Estimator) -> dict[str, Any]:
     work = _Work.of(tally, index, estimator)
-    missing = sum(_missing(tally, index, estimator, task) for task in work.odd)
+    missing = sum(work.of_odd(lambda task: _missing(tally, index, estimator, task)))
     missing += (tally.planned_tasks - tally.seen_tasks) * tally.k
     excluded = sum(tally.metrics[index].excluded)
     is_official = tally.is_official and missing == 0
@@ -334,11 +342,26 @@ class _Work:
             figures.append(known[key])
         return cls(tally, index, estimator, figures, odd)
 
+    def of_odd(self, rule: Callable[[int], Any]) -> list[Any]:
+        """Ask a rule about each odd task, once about those alike in all that it may look at."""
+        tally, column = self.tally, self.tally.metrics[self.index]
+        known: dict[tuple[int, float, int, int, int, int], Any] = {}
+        found = []
+        for task in self.odd:
+            key = (
+                column.counted[task], column.totals[task], column.successes[task],
+                column.excluded[task], tally.skipped[task], tally.planned_at(task),
+            )  # fmt: skip
+            if key not in known:
+                known[key] = rule(task)
+            found.append(known[key])
+        return found
+
     def replaced(self, figure: Callable[[int], float | None]) -> list[float | None]:
         """Give all figures, those of odd tasks by a rule of their own."""
         found = list(self.figures)
-        for task in self.odd:
-            found[task] = figure(task)
+        for task, value in zip(self.odd, self.of_odd(figure), strict=True):
+            found[task] = value
         return found
 
 

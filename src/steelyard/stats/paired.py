@@ -108,6 +108,7 @@ def sign_flip(
     clusters: Sequence[Hashable] | None = None,
     *,
     generator: Generator | None = None,
+    resamples: int = RESAMPLES,
 ) -> SignFlip | None:
     """Test whether differences are symmetric around 0, by flipping signs (Fisher 1935, sec. 21).
 
@@ -121,6 +122,7 @@ def sign_flip(
         differences: (pairs,), second less first.
         clusters: (pairs,); each pair its own by default.
         generator: where chance comes from; `default_rng(0)` by default.
+        resamples: how many patterns are drawn where they are drawn, at most.
 
     Returns:
         None where every difference is 0, or there are none: nothing can be flipped.
@@ -146,7 +148,7 @@ def sign_flip(
         return SignFlip(*counted, len(units), None, None)
     import numpy as np
 
-    drawn = RESAMPLES if len(sizes) <= MANY_SIZES else FEWER_RESAMPLES
+    drawn = resamples if len(sizes) <= MANY_SIZES else min(resamples, FEWER_RESAMPLES)
     found = _drawn_sums(sizes, drawn, generator or np.random.default_rng(0))
     both = (1 + int((np.abs(found) >= abs(seen) - slack).sum())) / (1 + drawn)
     greater = (1 + int((found >= seen - slack).sum())) / (1 + drawn)
