@@ -25,6 +25,7 @@ from steelyard.config.source import Node
 NAMESPACE: Final = UUID("9d5b1c7e-6f0a-5c53-9a1e-2f8d3b6c4e70")
 """Of the UUIDs that are derived here: never changed, or every ref by UUID breaks."""
 PARTS: Final = ("harness", "model", "environment")
+_ASKED_OF_MODELS: Final = ("id", "api_protocol", "params")
 _NEAR: Final = 3
 
 
@@ -38,7 +39,8 @@ class Deployment:
     parts: Mapping[str, Node]
     """Those of `harness`, `model` and `environment` that it has; paths start from nowhere."""
     digest: str
-    """Of its parts as written, secrets without their values: hex."""
+    """Of what its parts make an agent do, as written, secrets without their values: hex. How its
+    model is reached (address, key, limits) is not part of it."""
     node: Node
     """All of it, as written."""
 
@@ -58,7 +60,10 @@ def deployment_of(node: Node, folder: Path) -> Deployment:
     name = str(node.value["name"].value)
     written = node.value.get("id")
     parts = {part: node.value[part] for part in PARTS if part in node.value}
-    said = {part: without_values(Node({part: below}, node.origin)) for part, below in parts.items()}
+    said = {
+        part: without_values(Node({part: _asked(part, below)}, node.origin))
+        for part, below in parts.items()
+    }
     return Deployment(
         name=name,
         uuid=str(written.value).lower()
@@ -68,6 +73,14 @@ def deployment_of(node: Node, folder: Path) -> Deployment:
         digest=hashlib.sha256(orjson.dumps(said, option=orjson.OPT_SORT_KEYS)).hexdigest(),
         node=node,
     )
+
+
+def _asked(part: str, node: Node) -> Node:
+    """Leave out of a model how it is reached: the same is asked of it wherever it is."""
+    if part != "model" or not isinstance(node.value, dict):
+        return node
+    kept = {name: below for name, below in node.value.items() if name in _ASKED_OF_MODELS}
+    return Node(kept, node.origin)
 
 
 def derived_uuid(*parts: str) -> str:

@@ -95,9 +95,10 @@ def _changed_fields(
 def _differences(path: str, before: Any, after: Any) -> Iterator[str]:
     if before == after:
         return
-    if isinstance(before, Mapping) and isinstance(after, Mapping):
-        for name in dict.fromkeys([*before, *after]):
-            yield from _differences(f"{path}.{name}", before.get(name), after.get(name))
+    sides = [{} if side is None else side for side in (before, after)]
+    if all(isinstance(side, Mapping) for side in sides):
+        for name in dict.fromkeys([*sides[0], *sides[1]]):
+            yield from _differences(f"{path}.{name}", sides[0].get(name), sides[1].get(name))
         return
     yield f"{path}: {_shown(before)} -> {_shown(after)}"
 

@@ -38,6 +38,8 @@ CARRIES_BYTES = frozenset(
         WritePoint.ATTEMPT_FILE_WRITTEN,
         WritePoint.STEPS_APPENDED,
         WritePoint.CHECKPOINT_WRITTEN,
+        WritePoint.SET_DOCUMENT_WRITTEN,
+        WritePoint.SUBMISSION_WRITTEN,
     }
 )
 """The points at which `Side.DURING` means something."""
