@@ -18,6 +18,9 @@ COMMANDS: Final[Mapping[str, CommandRow]] = MappingProxyType(
         "evalset": CommandRow(
             "steelyard.cli.evalset:evalset", "Run packs x agents x models as one set."
         ),
+        "deployment": CommandRow(
+            "steelyard.cli.deployment:deployment", "Look at the project's agents, try one."
+        ),
         "ctl": CommandRow(
             "steelyard.cli.ctl:ctl", "Look at a running launch, pause it, drain it, set limits."
         ),
