@@ -35,6 +35,12 @@ COMMANDS: Final[Mapping[str, CommandRow]] = MappingProxyType(
         "watch": CommandRow(
             "steelyard.cli.evalset_watch:watch", "Show a set's matrix until the set has ended."
         ),
+        "scan": CommandRow(
+            "steelyard.cli.evalset_scan:scan", "Let scanners read what a set's agents did."
+        ),
+        "findings": CommandRow(
+            "steelyard.cli.evalset_findings:findings", "List, show and triage what scanners found."
+        ),
         "list": CommandRow("steelyard.cli.evalset_list:list_sets", "List the sets there are."),
     }
 )

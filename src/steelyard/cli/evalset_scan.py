@@ -1,0 +1,170 @@
+"""`steelyard evalset scan SET`: let scanners read what the agents of a set did."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from steelyard.cli.options import config_option, output_options
+
+if TYPE_CHECKING:
+    from steelyard.config.secrets import SecretStore
+    from steelyard.evalset.scan_values import ScanProgress, ScanResult
+    from steelyard.evalset.set_document import SetCell
+    from steelyard.evalset.set_reader import OpenedSet
+
+
+@click.command("scan")
+@click.argument("set_", metavar="SET")
+@click.option(
+    "--scanner",
+    "names",
+    multiple=True,
+    metavar="ID",
+    help="A scanner: an id, a rule file, module:Class or ./file.py:Class; may be repeated (those "
+    "of the manifest).",
+)
+@click.option(
+    "--cell", "keys", multiple=True, metavar="KEY", help="Only these cells: keys or patterns."
+)
+@config_option
+@output_options
+def scan(
+    set_: str,
+    names: tuple[str, ...],
+    keys: tuple[str, ...],
+    config_files: tuple[Path, ...],
+    as_json: bool,
+    debug: bool,
+) -> int:
+    """Let scanners read what they have not read of SET, and print what is new.
+
+    What a scanner has read is not read again; a new version of it reads all anew, and what the old
+    one found is superseded. Ends with 1 where a scanner failed at a record, which is named; with 4
+    where the set's budget left nothing for its judge.
+    """
+    from steelyard.cli.output import print_json
+    from steelyard.cli.run_argument import results_dir
+    from steelyard.config.errors import BadInput
+    from steelyard.config.secrets import SecretStore
+    from steelyard.evalset.cell_choice import chosen_cells
+    from steelyard.evalset.find_set import find_set
+
+    opened = find_set(set_, results_dir())
+    cells = chosen_cells(opened.cells, keys)
+    chosen = names or tuple(opened.document.manifest.get("scanners") or ())
+    if not chosen:
+        raise BadInput(
+            "the set's manifest names no scanner",
+            remedy="name one: --scanner reward-hacking; `steelyard list scanners` lists them",
+        )
+    store = SecretStore()
+    result = asyncio.run(_scan(opened, chosen, cells, config_files, store))
+    if as_json:
+        print_json(result.as_json())
+    else:
+        print_result(result)
+    return result.exit_status
+
+
+async def _scan(
+    opened: OpenedSet,
+    names: Sequence[str],
+    cells: Sequence[SetCell],
+    config_files: Sequence[Path],
+    store: SecretStore,
+) -> ScanResult:
+    from steelyard.components.clock import SystemClock
+    from steelyard.config.redaction import Redactor
+    from steelyard.engine.services import EndpointPool, Maker
+    from steelyard.evalset.chosen_scanners import judge_model, judge_settings, make_scanners
+    from steelyard.evalset.project import read_project
+    from steelyard.evalset.scanning import scan_set
+
+    clock = SystemClock()
+    endpoints = EndpointPool(store, clock)
+    maker = Maker(store, clock, endpoints, Path.cwd())
+    project = read_project(config_files)
+    has_judge = project.judge is not None
+    scanners = make_scanners(names, maker, has_judge=has_judge)
+    judge = None
+    try:
+        if any(scanner.needs_model for scanner in scanners):
+            settings = judge_settings(project, store)
+            judge = judge_model(opened, endpoints, settings or {})
+        shown = _Shown()
+        try:
+            return await scan_set(
+                opened,
+                scanners,
+                judge=judge,
+                cells=cells,
+                redact=Redactor(store).text,
+                clock=clock,
+                on_progress=shown.progress,
+                on_wait=shown.waits,
+            )
+        finally:
+            shown.close()
+    finally:
+        await endpoints.close()
+
+
+class _Shown:
+    """A line on the terminal while it reads; nothing elsewhere."""
+
+    def __init__(self) -> None:
+        self._is_terminal = sys.stderr.isatty()
+        self._has_said = False
+
+    def progress(self, progress: ScanProgress) -> None:
+        if self._is_terminal:
+            self._has_said = True
+            sys.stderr.write(
+                f"\r\x1b[K{progress.attempts} attempts, {progress.read} read, "
+                f"{progress.findings} findings, {progress.faults} failed"
+            )
+            sys.stderr.flush()
+
+    def waits(self) -> None:
+        from steelyard.cli.output import note
+
+        note("another process scans the set: waiting for it")
+
+    def close(self) -> None:
+        if self._has_said:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
+
+
+def print_result(result: ScanResult) -> None:
+    """Print what a scan came to."""
+    from steelyard.cli.evalset_findings import print_findings
+    from steelyard.cli.output import counted, note, say
+    from steelyard.results.consumption import dollars
+
+    if result.new:
+        print_findings(result.new)
+        say()
+    names = ", ".join(result.scanners)
+    line = (
+        f"{names}: {counted(result.attempts, 'attempt')}, {result.read} read now, "
+        f"{counted(len(result.new), 'new finding')}"
+    )
+    if result.spent.requests:
+        cost = dollars(result.spent.cost_usd, result.spent.known_usd)
+        line += f"; {counted(result.spent.requests, 'judge call')}, {cost}"
+    say(line)
+    for fault in result.faults:
+        note(f"failed: {fault}")
+    if result.fault_count > len(result.faults):
+        note(f"… and {result.fault_count - len(result.faults)} more failed")
+    for one in result.unreadable:
+        note(f"not read: {one}")
+    if result.stopped is not None:
+        note(f"stopped: {result.stopped}")

@@ -1,0 +1,134 @@
+"""From names to scanners, and to the judge that some of them ask: all faults before it starts."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import orjson
+
+from steelyard.components.contract import own_code
+from steelyard.components.registry import Kind
+from steelyard.components.scanner import Scanner
+from steelyard.config.envrefs import expand
+from steelyard.config.errors import BadInput, Problem
+from steelyard.config.sealing import seal
+from steelyard.config.secrets import SecretStore, sealed_json
+from steelyard.config.source import plain
+from steelyard.engine.services import EndpointPool, Maker, ModelEndpoint
+from steelyard.engine.spec import ComponentSpec
+from steelyard.evalset.findings import FindingLog
+from steelyard.evalset.project import Project
+from steelyard.evalset.set_reader import OpenedSet
+from steelyard.evalset.spent import set_spending
+from steelyard.models.allowance import Allowance
+
+NO_JUDGE: Final = "write `judge: {model: {id: …, base_url: …}}` in steelyard.yaml"
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeModel:
+    """The model that scanners ask, and what it may still cost."""
+
+    endpoint: ModelEndpoint
+    allowance: Allowance = field(default_factory=Allowance)
+    """Of the whole scan: what the set's budget has left."""
+
+
+def make_scanners(
+    names: Sequence[str], maker: Maker, *, has_judge: bool, base_dir: Path | None = None
+) -> tuple[Scanner, ...]:
+    """Make each scanner, and find out whether it can run here.
+
+    Args:
+        names: ids, aliases, rule files, `./file.py:Class`, `module:Class`.
+        maker: makes components.
+        has_judge: whether there is a model for those that ask one.
+        base_dir: what paths of rule files start from; the maker's own by default.
+
+    Raises:
+        BadInput: all that is wrong with any of them.
+    """
+    made: dict[str, Scanner] = {}
+    problems: list[Problem] = []
+    for name in names:
+        try:
+            scanner = _made(name, maker, base_dir or maker.base_dir)
+            what = f"the scanner {name!r}: unavailable()"
+            lacking = own_code(what, scanner, scanner.unavailable)
+        except BadInput as error:
+            problems += error.problems
+            continue
+        if scanner.id in made:
+            problems.append(Problem(f"the scanner {scanner.id!r} is named twice"))
+        elif lacking is not None:
+            problems.append(Problem(f"the scanner {scanner.id!r} cannot run here: {lacking}"))
+        elif scanner.needs_model and not has_judge:
+            said = f"the scanner {scanner.id} asks a judge model, and the project names none"
+            problems.append(Problem(said, remedy=NO_JUDGE))
+        made.setdefault(scanner.id, scanner)
+    if problems:
+        raise BadInput.of(problems)
+    return tuple(made.values())
+
+
+def _made(name: str, maker: Maker, base_dir: Path) -> Scanner:
+    made: Scanner = maker.component(Kind.SCANNER, ComponentSpec(name))
+    return made
+
+
+def version_of(scanner: Scanner) -> str:
+    """Give what tells what a scanner finds: its version, and its parameters where it has any."""
+    params = scanner.params.model_dump(mode="json")
+    if not params:
+        return scanner.version
+    data = orjson.dumps(params, option=orjson.OPT_SORT_KEYS, default=str)
+    return f"{scanner.version}+{hashlib.sha256(data).hexdigest()[:8]}"
+
+
+def judge_settings(project: Project, store: SecretStore) -> Mapping[str, Any] | None:
+    """Give the project's judge as `ModelSettings` JSON; None where it names none.
+
+    Args:
+        project: what `read_project` gave.
+        store: learns the secrets in it.
+
+    Raises:
+        BadInput: a variable is not set, or no model is named.
+    """
+    if project.judge is None:
+        return None
+    problems: list[Problem] = []
+    node = expand(project.judge, project.environ, problems, [])
+    if problems:
+        raise BadInput.of(problems)
+    sealed = seal(node, store, [], scope="judge.")
+    model = sealed_json(plain(sealed)).get("model") or {}
+    if not model.get("id"):
+        raise BadInput("the judge names no model", where=node.origin.where, remedy=NO_JUDGE)
+    found: Mapping[str, Any] = model
+    return found
+
+
+def judge_model(
+    opened: OpenedSet, endpoints: EndpointPool, settings: Mapping[str, Any]
+) -> JudgeModel:
+    """Open the way to the judge, and hold it to what the set's budget has left.
+
+    Args:
+        opened: the set.
+        endpoints: opens the endpoint; closed by whoever made it.
+        settings: what `judge_settings` gave.
+
+    Raises:
+        BadInput: an address or parameter that cannot be sent.
+    """
+    limit = opened.budget_usd()
+    left = None
+    if limit is not None:
+        spent = set_spending(opened).known_usd + FindingLog(opened.files).spent.known_usd
+        left = max(0.0, limit - spent)
+    return JudgeModel(endpoints.get(settings, {}), Allowance(usd=left))

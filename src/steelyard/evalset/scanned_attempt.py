@@ -1,0 +1,49 @@
+"""A recorded attempt as scanners see it: its whole trajectory and what was collected, streamed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from pathlib import Path
+
+from steelyard.components.model import ModelClient
+from steelyard.components.scanner import ScannerFault
+from steelyard.components.steps import Step
+from steelyard.results.kept_artifacts import artifact_paths
+from steelyard.results.reader import RunReader
+from steelyard.results.records import AttemptRecord
+
+
+class RecordedAttempt:
+    """A `ScannedAttempt` of a run directory."""
+
+    def __init__(
+        self, reader: RunReader, record: AttemptRecord, model: ModelClient | None = None
+    ) -> None:
+        self._reader = reader
+        self._model = model
+        self.record = record
+
+    @cached_property
+    def artifacts(self) -> Mapping[str, Path]:
+        """What was collected, by its path there; raises `ArtifactChanged`."""
+        return artifact_paths(self._reader.root, self.record)
+
+    @property
+    def model(self) -> ModelClient:
+        """The judge model.
+
+        Raises:
+            ScannerFault: the scanner did not say that it needs one.
+        """
+        if self._model is None:
+            raise ScannerFault("there is no judge model: its class must say `needs_model = True`")
+        return self._model
+
+    def steps(self) -> Iterator[Step]:
+        """Iterate over the trajectory; a new pass with each call.
+
+        Raises:
+            TrajectoryUnreadable: it is missing, damaged, or not what the record says.
+        """
+        return self._reader.steps(self.record)

@@ -1,0 +1,97 @@
+"""Scanners for tests, named as `FILE:Class`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from pydantic import BaseModel, ConfigDict
+
+from steelyard.components.issues import AttemptFault
+from steelyard.components.model import ModelRequest
+from steelyard.components.scanner import (
+    Finding,
+    FindingSeverity,
+    ScannedAttempt,
+    Scanner,
+    ScannerFault,
+)
+from steelyard.components.values import Message
+
+
+class Words(Scanner):
+    """Finds the word `think` in what the agent says; fails at the case t1 where it is told to."""
+
+    api = 1
+    id = "words"
+    version: ClassVar[str] = "1"
+    word: ClassVar[str] = "think"
+    fails_at: ClassVar[str | None] = None
+
+    async def scan(self, attempt: ScannedAttempt) -> Sequence[Finding]:
+        if attempt.record.task_id == self.fails_at:
+            raise RuntimeError("as asked")
+        return [
+            Finding("word", FindingSeverity.LOW, "the word was said", self.word, number, 0.5)
+            for number, step in enumerate(attempt.steps())
+            if self.word in step.message
+        ]
+
+
+class NewerWords(Words):
+    """The same, of a later version."""
+
+    version: ClassVar[str] = "2"
+
+
+class FailsAtOne(Words):
+    """Fails at one case."""
+
+    id = "fails-at-one"
+    fails_at: ClassVar[str | None] = "t1"
+
+
+class Wild(Scanner):
+    """Gives what is no list of findings."""
+
+    api = 1
+    id = "wild"
+
+    async def scan(self, attempt: ScannedAttempt) -> Sequence[Finding]:
+        return ["nonsense"]  # type: ignore[list-item]
+
+
+class Asks(Scanner):
+    """Asks the judge about each attempt."""
+
+    api = 1
+    id = "asks"
+    needs_model: ClassVar[bool] = True
+
+    async def scan(self, attempt: ScannedAttempt) -> Sequence[Finding]:
+        try:
+            said = await attempt.model.generate(ModelRequest((Message("user", "well?"),)))
+        except AttemptFault as error:
+            raise ScannerFault(str(error)) from error
+        if "yes" not in said.text:
+            return []
+        return [Finding("asked", FindingSeverity.HIGH, "the judge says so", "thinking", 0)]
+
+
+class LengthParams(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    least: int = 1
+
+
+class Artifacts(Scanner):
+    """Finds every artifact."""
+
+    api = 1
+    id = "artifacts"
+    Params = LengthParams
+
+    async def scan(self, attempt: ScannedAttempt) -> Sequence[Finding]:
+        return [
+            Finding("artifact", FindingSeverity.INFO, "it was kept", f"{name}: {path.read_text()}")
+            for name, path in attempt.artifacts.items()
+        ]
