@@ -97,6 +97,10 @@ class OpenRequest:
     """With `allowlist`: names, with `*.` before them for all below."""
     mounts: tuple[Mount, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict)
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """What it is opened for, `run`, `task` and `attempt`, for people who look at the machine; a
+    provider may put it beside what it makes. Nothing is found or ended by it: the token is unique,
+    and a task's id is somebody else's text."""
     gate: ModelGate | None = None
     """The run's model gateway, where programs of the session are to reach it."""
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from steelyard.components.clock import Clock
-from steelyard.doctor import components, disks, engines, machine, network
+from steelyard.doctor import components, disks, machine, network
 from steelyard.doctor.finding import Finding, State
 from steelyard.doctor.settings import examine_settings
 
@@ -23,8 +23,7 @@ def examine(variables: Mapping[str, str], cwd: Path, clock: Clock) -> Iterator[F
     looks: list[tuple[str, Callable[[], Iterable[Finding]]]] = [
         ("environment sandbox", lambda: components.examine_environment("sandbox")),
         ("environment host_process", lambda: components.examine_environment("host_process")),
-        ("environment docker", components.examine_docker),
-        ("container engine", lambda: [engines.examine_engine(variables)]),
+        ("environment docker", lambda: components.examine_docker(variables)),
         ("results", lambda: [disks.examine_folder("results", settings.results_dir)]),
         ("temporary files", lambda: [_temporary()]),
         ("clock", lambda: [machine.examine_clock(clock)]),
@@ -38,7 +37,7 @@ def examine(variables: Mapping[str, str], cwd: Path, clock: Clock) -> Iterator[F
     ]
     if settings.data_dir is not None:
         data_dir = settings.data_dir
-        looks.insert(4, ("data", lambda: [disks.examine_folder("data", data_dir)]))
+        looks.insert(3, ("data", lambda: [disks.examine_folder("data", data_dir)]))
     for area, look in looks:
         yield from _guarded(area, look)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from steelyard.components.environment import Environment, EnvironmentFault, OpenRequest
@@ -13,6 +13,7 @@ from steelyard.components.extras import install_command
 from steelyard.components.issues import AttemptFault
 from steelyard.components.registry import Kind, Listing, find, list_components
 from steelyard.config.errors import BadInput
+from steelyard.doctor.engines import examine_engine
 from steelyard.doctor.finding import Finding, State, works
 
 _OPEN_S: Final = 60.0
@@ -48,28 +49,46 @@ def examine_environment(provider: str) -> Iterator[Finding]:
         )
 
 
-def examine_docker() -> Iterator[Finding]:
-    """Ask the engine what it is; no image is pulled to try one. Blocking, a moment."""
+def examine_docker(variables: Mapping[str, str]) -> Iterator[Finding]:
+    """Find an engine and start one container on it; nothing is pulled. Blocking.
+
+    Bounded in time; of a container and an image made for this nothing stays.
+    """
     area = "environment docker"
     component: type[Any] = find(Kind.ENVIRONMENT, "docker").component
-    if reason := component.unavailable():
-        why, _, remedy = reason.partition("; ")
-        yield Finding(area, State.ABSENT, why, remedy or "see docs/containers.md")
+    named = variables.get("DOCKER_HOST", "unix://")
+    engine = examine_engine(variables)
+    has_extra = component.has_extra()
+    is_found = component.unavailable() is None if has_extra else engine.state is State.WORKS
+    if not is_found or not named.startswith("unix://"):
+        yield engine
+        return
+    if not has_extra:
+        yield engine
+        reason, _, remedy = str(component.unavailable()).partition("; ")
+        yield Finding(area, State.ABSENT, reason, remedy)
         return
     try:
-        yield works(area, asyncio.run(_asked(component)))
-    except (EnvironmentFault, OSError, TimeoutError) as error:
-        yield Finding(area, State.BROKEN, str(error) or type(error).__name__, "restart the engine")
+        yield works(area, asyncio.run(_tried(component)))
+    except TimeoutError:
+        message = f"no container has run a program within {_OPEN_S:g} s"
+        yield Finding(area, State.BROKEN, message, "restart the engine")
+    except (EnvironmentFault, OSError) as error:
+        why, _, remedy = (str(error) or type(error).__name__).rpartition("; ")
+        yield Finding(
+            area, State.BROKEN, why or remedy, remedy if why else "see docs/containers.md"
+        )
 
 
-async def _asked(component: type[Any]) -> str:
+async def _tried(component: type[Any]) -> str:
     environment = component(component.Params())
     try:
         async with asyncio.timeout(_OPEN_S):
-            said: str = await environment.describe_engine()
+            engine = await environment.describe_engine()
+            trust = await environment.try_engine()
     finally:
         await environment.close()
-    return f"{said}; its walls are tried at a run"
+    return f"a program ran in a container, trust {trust}; {engine}"
 
 
 async def _opened(component: type[Environment]) -> tuple[str, list[str]]:

@@ -6,6 +6,7 @@ Doubles as the context that the harness sees. `attempt.py` moves it through the 
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -303,6 +304,7 @@ class Work:
             allowed_hosts=needs.allowed_hosts,
             mounts=tuple(mounts),
             env=env,
+            labels=self._labels(),
             gate=None if use is None else await use.gate(),
         )
         try:
@@ -316,6 +318,12 @@ class Work:
         if self.description is None:
             self.description = session.description.as_json()
         return session
+
+    def _labels(self) -> dict[str, str]:
+        labels = {"task": self.spec.task.id, "attempt": str(self.spec.attempt)}
+        if self.spec.place is not None:
+            labels["run"] = os.path.basename(self.spec.place.root)  # noqa: PTH119 — text alone
+        return labels
 
     async def make_scratch(self) -> Path:
         """Make, once, a private folder of the host, named by the token."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
 import subprocess
@@ -12,7 +13,7 @@ import time
 import psutil
 import pytest
 
-from steelyard.components.environment import OpenRequest
+from steelyard.components.environment import EnvironmentFault, OpenRequest
 from steelyard.environments.docker.params import DockerParams
 from steelyard.environments.docker.provider import Docker
 from tests.containers.fixtures import Engine
@@ -148,3 +149,66 @@ def test_an_open_that_is_cancelled_at_any_point_leaves_no_container(
 
     asyncio.run(cancelled())
     assert not _containers(container_engine, "half-way-")
+
+
+def test_a_container_says_which_run_and_task_it_is_for(
+    docker_host: str, container_engine: Engine, busybox_image: str
+) -> None:
+    labels = {"run": "20260101_000000", "task": "a\nb\x1b[2J" + "c" * 500, "attempt": "2"}
+
+    async def labelled() -> dict[str, str]:
+        environment = Docker(DockerParams(image=busybox_image, pull="never"))
+        try:
+            session = await environment.open(OpenRequest("labelled", labels=labels))
+            try:
+                wanted = "label=steelyard.run=20260101_000000"
+                (found,) = container_engine.podman("ps", "-q", "--filter", wanted).split()
+                form = "{{json .Config.Labels}}"
+                said = container_engine.podman("inspect", "--format", form, found)
+                return dict(json.loads(said))
+            finally:
+                await session.close()
+        finally:
+            await environment.close()
+
+    found = asyncio.run(labelled())
+    assert found["steelyard.attempt"] == "2"
+    assert found["steelyard.task"].startswith("a\\nb\\x1b[2J" + "c" * 50)
+    assert len(found["steelyard.task"]) == 200
+
+
+def test_an_engine_that_loses_a_program_is_said_in_time_and_the_program_is_ended(
+    docker_host: str, container_engine: Engine, debian_image: str
+) -> None:
+    """podman goes on to call a program running whose `conmon` was killed, for ever."""
+
+    async def lost() -> tuple[str, float, bytes]:
+        environment = Docker(DockerParams(image=debian_image, pull="never"))
+        try:
+            session = await environment.open(OpenRequest("lost-program"))
+            try:
+                words = ["sh", "-c", "echo begun >begun; sleep 600"]
+                running = asyncio.ensure_future(session.exec(words))
+                while (await session.exec(["test", "-e", "begun"])).exit_code:
+                    await asyncio.sleep(0.05)
+                main = container_engine.podman(
+                    "inspect", "--format", "{{.State.ConmonPid}}", *_id_of(session)
+                )
+                for pid in _helpers(container_engine, _id_of(session)):
+                    if pid != int(main):
+                        os.kill(pid, signal.SIGKILL)
+                since = time.monotonic()
+                with pytest.raises(EnvironmentFault) as raised:
+                    await running
+                took_s = time.monotonic() - since
+                still = await session.exec(["sh", "-c", "cat /proc/[0-9]*/cmdline"])
+                return str(raised.value), took_s, still.stdout
+            finally:
+                await session.close()
+        finally:
+            await environment.close()
+
+    said, took_s, still = asyncio.run(lost())
+    assert said == "the engine lost a program's streams before its end"
+    assert took_s < 30
+    assert b"sleep\0600" not in still

@@ -26,7 +26,12 @@ from steelyard.environments.docker.params import DEFAULT_IMAGE, DockerParams
 from steelyard.environments.docker.places import Places
 from steelyard.environments.docker.programs import Program
 from steelyard.environments.docker.reach import Reach, reach_in
-from steelyard.environments.docker.reap import OWNER_LABEL, TOKEN_LABEL, remove_container
+from steelyard.environments.docker.reap import (
+    OWNER_LABEL,
+    TOKEN_LABEL,
+    labels_of,
+    remove_container,
+)
 from steelyard.environments.docker.seccomp_profile import profile_file, profile_text
 from steelyard.environments.docker.session import Container, DockerSession
 from steelyard.environments.files import Owner
@@ -171,6 +176,7 @@ class Opener:
             "Labels": {
                 TOKEN_LABEL: request.token,
                 OWNER_LABEL: f"uid {os.getuid()}, pid {os.getpid()}",
+                **labels_of(request.labels),
             },
             "Hostname": "steelyard",
             "HostConfig": dict(config),

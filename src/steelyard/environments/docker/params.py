@@ -49,7 +49,8 @@ class DockerParams(BaseModel):
     """`none` by default. `allowlist` reaches `allowed_hosts` alone, through a proxy of ours;
     `open` is the engine's own network, trust is then `contained`."""
     allowed_hosts: tuple[str, ...] = ()
-    """With `allowlist`: names, with `*.` before them for all below, ranges of addresses; beside those of the task."""
+    """With `allowlist`: names, with `*.` before them for all below, or ranges of addresses; beside
+    those of the task."""
     open_network: str | None = None
     """The engine's network that `open` means, as `bridge`, `host` or a name; its default else."""
     extra_capabilities: tuple[str, ...] = ()

@@ -87,6 +87,16 @@ class Docker(Environment):
         kind = "rootless" if facts.is_rootless else "rootful"
         return f"{facts.name} {facts.version}, {kind}, at {engine.host}"
 
+    async def try_engine(self) -> str:
+        """Start one container, run a program in it, remove it; say which trust it may have.
+
+        Raises:
+            EnvironmentFault: there is no engine, or it cannot.
+        """
+        from steelyard.environments.docker.trial import tried
+
+        return await tried(self._opened().engine)
+
     def _opened(self) -> Opener:
         if self._opener is None:
             from steelyard.environments.docker.opening import Opener, connected

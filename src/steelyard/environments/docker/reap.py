@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -12,12 +12,28 @@ from typing import Final
 import orjson
 
 from steelyard.components.environment import Leftover
+from steelyard.config.printable import one_line
 from steelyard.environments.docker.engine import Engine, EngineRefusal
 from steelyard.environments.local_session import in_thread
 
 TOKEN_LABEL: Final = "steelyard.token"  # noqa: S105 — a label's name
 OWNER_LABEL: Final = "steelyard.owner"
 """For people alone: the user and the process that opened it. What is reaped is told by tokens."""
+_LABELS: Final = ("run", "task", "attempt")
+_LABEL_CHARS: Final = 200
+
+
+def labels_of(labels: Mapping[str, str]) -> dict[str, str]:
+    """Say on a container what it is for: `podman ps --filter label=steelyard.run=ID` finds a run's.
+
+    Args:
+        labels: `OpenRequest.labels`; a task's id may be any text.
+    """
+    return {
+        f"steelyard.{name}": one_line(labels[name])[:_LABEL_CHARS]
+        for name in _LABELS
+        if name in labels
+    }
 
 
 async def remove_container(engine: Engine, container: str, *, had_programs: bool = True) -> None:
