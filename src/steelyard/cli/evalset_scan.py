@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,9 +12,7 @@ import click
 from steelyard.cli.options import config_option, output_options
 
 if TYPE_CHECKING:
-    from steelyard.config.secrets import SecretStore
     from steelyard.evalset.scan_values import ScanProgress, ScanResult
-    from steelyard.evalset.set_document import SetCell
     from steelyard.evalset.set_reader import OpenedSet
 
 
@@ -50,21 +47,43 @@ def scan(
     """
     from steelyard.cli.output import print_json
     from steelyard.cli.run_argument import results_dir
+    from steelyard.cli.streams import redact_with
     from steelyard.config.errors import BadInput
-    from steelyard.config.secrets import SecretStore
+    from steelyard.config.redaction import Redactor
     from steelyard.evalset.cell_choice import chosen_cells
     from steelyard.evalset.find_set import find_set
+    from steelyard.evalset.project import read_project
+    from steelyard.evalset.scan_asked import scan_asked, scanners_of
+    from steelyard.evalset.surroundings import Surroundings
 
     opened = find_set(set_, results_dir())
     cells = chosen_cells(opened.cells, keys)
-    chosen = names or tuple(opened.document.manifest.get("scanners") or ())
+    chosen = names or scanners_of(opened)
     if not chosen:
         raise BadInput(
             "the set's manifest names no scanner",
             remedy="name one: --scanner reward-hacking; `steelyard list scanners` lists them",
         )
-    store = SecretStore()
-    result = asyncio.run(_scan(opened, chosen, cells, config_files, store))
+    around = opened.document.around.with_more(Surroundings(config_files))
+    project = read_project(around.config_files, cwd=around.cwd)
+    redact_with(Redactor(project.config.secrets).text)
+    # Names on the command line start from here, those of the manifest from where it lies.
+    folder = Path.cwd() if names else _manifest_folder(opened)
+    shown = _Shown()
+    try:
+        result = asyncio.run(
+            scan_asked(
+                opened,
+                chosen,
+                project,
+                folder,
+                cells=cells,
+                on_progress=shown.progress,
+                on_wait=shown.waits,
+            )
+        )
+    finally:
+        shown.close()
     if as_json:
         print_json(result.as_json())
     else:
@@ -72,47 +91,9 @@ def scan(
     return result.exit_status
 
 
-async def _scan(
-    opened: OpenedSet,
-    names: Sequence[str],
-    cells: Sequence[SetCell],
-    config_files: Sequence[Path],
-    store: SecretStore,
-) -> ScanResult:
-    from steelyard.components.clock import SystemClock
-    from steelyard.config.redaction import Redactor
-    from steelyard.engine.services import EndpointPool, Maker
-    from steelyard.evalset.chosen_scanners import judge_model, judge_settings, make_scanners
-    from steelyard.evalset.project import read_project
-    from steelyard.evalset.scanning import scan_set
-
-    clock = SystemClock()
-    endpoints = EndpointPool(store, clock)
-    maker = Maker(store, clock, endpoints, Path.cwd())
-    project = read_project(config_files)
-    has_judge = project.judge is not None
-    scanners = make_scanners(names, maker, has_judge=has_judge)
-    judge = None
-    try:
-        if any(scanner.needs_model for scanner in scanners):
-            settings = judge_settings(project, store)
-            judge = judge_model(opened, endpoints, settings or {})
-        shown = _Shown()
-        try:
-            return await scan_set(
-                opened,
-                scanners,
-                judge=judge,
-                cells=cells,
-                redact=Redactor(store).text,
-                clock=clock,
-                on_progress=shown.progress,
-                on_wait=shown.waits,
-            )
-        finally:
-            shown.close()
-    finally:
-        await endpoints.close()
+def _manifest_folder(opened: OpenedSet) -> Path:
+    file = opened.document.manifest_file
+    return Path.cwd() if file is None else Path(file).parent
 
 
 class _Shown:

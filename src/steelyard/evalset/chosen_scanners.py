@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Final
 
 import orjson
@@ -20,7 +19,6 @@ from steelyard.config.secrets import SecretStore, sealed_json
 from steelyard.config.source import plain
 from steelyard.engine.services import EndpointPool, Maker, ModelEndpoint
 from steelyard.engine.spec import ComponentSpec
-from steelyard.evalset.findings import FindingLog
 from steelyard.evalset.project import Project
 from steelyard.evalset.set_reader import OpenedSet
 from steelyard.evalset.spent import set_spending
@@ -38,16 +36,13 @@ class JudgeModel:
     """Of the whole scan: what the set's budget has left."""
 
 
-def make_scanners(
-    names: Sequence[str], maker: Maker, *, has_judge: bool, base_dir: Path | None = None
-) -> tuple[Scanner, ...]:
+def make_scanners(names: Sequence[str], maker: Maker, *, has_judge: bool) -> tuple[Scanner, ...]:
     """Make each scanner, and find out whether it can run here.
 
     Args:
         names: ids, aliases, rule files, `./file.py:Class`, `module:Class`.
         maker: makes components.
         has_judge: whether there is a model for those that ask one.
-        base_dir: what paths of rule files start from; the maker's own by default.
 
     Raises:
         BadInput: all that is wrong with any of them.
@@ -56,7 +51,7 @@ def make_scanners(
     problems: list[Problem] = []
     for name in names:
         try:
-            scanner = _made(name, maker, base_dir or maker.base_dir)
+            scanner: Scanner = maker.component(Kind.SCANNER, ComponentSpec(name))
             what = f"the scanner {name!r}: unavailable()"
             lacking = own_code(what, scanner, scanner.unavailable)
         except BadInput as error:
@@ -73,11 +68,6 @@ def make_scanners(
     if problems:
         raise BadInput.of(problems)
     return tuple(made.values())
-
-
-def _made(name: str, maker: Maker, base_dir: Path) -> Scanner:
-    made: Scanner = maker.component(Kind.SCANNER, ComponentSpec(name))
-    return made
 
 
 def version_of(scanner: Scanner) -> str:
@@ -114,7 +104,10 @@ def judge_settings(project: Project, store: SecretStore) -> Mapping[str, Any] | 
 
 
 def judge_model(
-    opened: OpenedSet, endpoints: EndpointPool, settings: Mapping[str, Any]
+    opened: OpenedSet,
+    endpoints: EndpointPool,
+    settings: Mapping[str, Any],
+    prices: Mapping[str, Any],
 ) -> JudgeModel:
     """Open the way to the judge, and hold it to what the set's budget has left.
 
@@ -122,6 +115,7 @@ def judge_model(
         opened: the set.
         endpoints: opens the endpoint; closed by whoever made it.
         settings: what `judge_settings` gave.
+        prices: the project's own.
 
     Raises:
         BadInput: an address or parameter that cannot be sent.
@@ -129,6 +123,5 @@ def judge_model(
     limit = opened.budget_usd()
     left = None
     if limit is not None:
-        spent = set_spending(opened).known_usd + FindingLog(opened.files).spent.known_usd
-        left = max(0.0, limit - spent)
-    return JudgeModel(endpoints.get(settings, {}), Allowance(usd=left))
+        left = max(0.0, limit - set_spending(opened).known_usd)
+    return JudgeModel(endpoints.get(settings, prices), Allowance(usd=left))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -22,7 +23,7 @@ from steelyard.evalset.finding_values import (
 )
 from steelyard.evalset.layout import SetFiles
 from steelyard.evalset.set_reader import OpenedSet
-from steelyard.results.consumption import NO_SPENDING
+from steelyard.results.consumption import NO_SPENDING, Spending
 from steelyard.results.documents import RunUnreadable
 from steelyard.results.lines import Damage, LineFile
 from steelyard.results.records_io import MalformedRecord
@@ -203,6 +204,26 @@ def _check(data: Mapping[str, Any], *, is_scan: bool) -> None:
 def _mark(version: str, digest: str) -> bytes:
     """Give 16 bytes for a version and a work: of 200,000 attempts all are remembered."""
     return hashlib.blake2b(f"{version}\0{digest}".encode(), digest_size=16).digest()
+
+
+class ScanSpending:
+    """What the judges of a set's scanners have cost; reads on from where it stopped."""
+
+    def __init__(self, files: SetFiles) -> None:
+        self._path = files.scans
+        self._position = 0
+        self.total = NO_SPENDING
+
+    def read_on(self) -> Spending:
+        """Take in what was added since, and give all of it."""
+        scan = LineFile(self._path, known=KNOWN_SCANS, start=self._position)
+        with suppress(OSError):
+            for _, data in scan:
+                with suppress(KeyError, TypeError, ValueError):
+                    if data["spent"] is not None:
+                        self.total += Spending.from_json(data["spent"])
+        self._position = scan.end
+        return self.total
 
 
 def finding_views(opened: OpenedSet, log: FindingLog | None = None) -> Iterator[FindingView]:

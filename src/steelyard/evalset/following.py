@@ -13,6 +13,7 @@ from typing import Final
 from steelyard.components.clock import Clock, SystemClock
 from steelyard.engine.pace import ROUGH_BELOW, Pace
 from steelyard.evalset.case_scores import Score, score_over
+from steelyard.evalset.findings import ScanSpending
 from steelyard.evalset.set_document import SetCell
 from steelyard.evalset.set_reader import OpenedSet, SetUnreadable
 from steelyard.evalset.standing import (
@@ -27,6 +28,7 @@ from steelyard.evalset.standing import (
 from steelyard.evalset.states import CellState, SetState
 from steelyard.evalset.submissions import Submission
 from steelyard.evalset.watched_cell import Mark, WatchedCell, mark_of
+from steelyard.results.consumption import Spending
 
 _UNENDED: Final = (CellState.PENDING, CellState.RUNNING)
 _GroupKey = tuple[str | None, str, str | None]
@@ -47,6 +49,8 @@ class SetFollower:
         self._began: tuple[int, float, float] | None = None
         """Of the submission that is timed: its number, seconds it had taken, monotonic then."""
         self._scores: dict[_GroupKey, Score | None] = {}
+        self._scans: Mark = None
+        self._judges = ScanSpending(opened.files)
         self.changed: tuple[int, ...] = ()
         """Places of the cells that differ from what was seen before."""
 
@@ -76,7 +80,7 @@ class SetFollower:
             cells=cells,
             rows=self._groups(cells, names, dirty, by_pack=True),
             agents=self._groups(cells, names, dirty, by_pack=False),
-            spent=spent_of(cells),
+            spent=spent_of(cells) + self._judges_spent(),
             elapsed_s=elapsed_s,
             left_s=left_s,
             is_rough=is_rough,
@@ -122,6 +126,13 @@ class SetFollower:
         except SetUnreadable as error:
             self._submissions = ()
             self._damage = error.problems[0].message
+
+    def _judges_spent(self) -> Spending:
+        mark = mark_of(self._opened.files.scans)
+        if mark != self._scans:
+            self._scans = mark
+            self._judges.read_on()
+        return self._judges.total
 
     def _warnings(self, cells: Sequence[CellStanding], state: SetState) -> list[str]:
         found = [] if self._damage is None else [self._damage]

@@ -10,6 +10,7 @@ from pathlib import Path
 import orjson
 
 from steelyard.config.errors import SteelyardError
+from steelyard.evalset.findings import ScanSpending
 from steelyard.evalset.set_reader import OpenedSet
 from steelyard.results.consumption import NO_SPENDING, Spending, spending
 from steelyard.results.layout import RunFiles
@@ -19,8 +20,11 @@ from steelyard.results.summary import summarise
 
 
 def set_spending(opened: OpenedSet) -> Spending:
-    """Add up what all runs of a set paid; what died in flight counts as far as it is known."""
-    total = NO_SPENDING
+    """Add up what all runs of a set paid; what died in flight counts as far as it is known.
+
+    What scanners' judges cost counts with it.
+    """
+    total = ScanSpending(opened.files).read_on()
     for cell in opened.cells:
         for root in opened.run_dirs(cell):
             total += run_spending(root)
