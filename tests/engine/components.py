@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict
 
@@ -156,6 +156,25 @@ class Scripted(Harness):
         return HarnessResult("right" if is_right else "wrong")
 
 
+class Counting(Harness):
+    """Notes how many of it run at once: a line for each beginning, with the count."""
+
+    api = 1
+    id = "counting"
+    traits = HarnessTraits(calls_model=False)
+    Params = ScriptParams
+    running: ClassVar[int] = 0
+
+    async def run(self, context: HarnessContext) -> HarnessResult:
+        script: Any = self.params
+        Counting.running += 1
+        with Path(script.ledger).open("a") as file:
+            file.write(f"{Counting.running}\n")
+        await asyncio.sleep(script.sleep_s)
+        Counting.running -= 1
+        return HarnessResult("right")
+
+
 class SaysItsSeed(Harness):
     """Answers with the seed in the task's text and its own."""
 
@@ -194,6 +213,12 @@ class Remote(Stuck):
         if params.note:
             Path(params.note).touch()
         return await super().open(request)
+
+
+class Elsewhere(Stuck):
+    """Another provider of this machine, in which nothing need be opened."""
+
+    id = "elsewhere"
 
 
 class Absent(Stuck):

@@ -195,16 +195,23 @@ def _calibrated(
             for request in (requests[group.oracle], requests[group.nop])
             if request.outcome not in _ENDED
         ]
+        roots = {name: requests[name].run_dir for name in (group.oracle, group.nop, *group.of)}
+        oracle, nop = roots[group.oracle], roots[group.nop]
+        if oracle is None or nop is None:
+            notes.append(f"no calibration of {', '.join(group.of)}: it never began")
+            continue
         try:
-            report = calibrated(requests[group.oracle].run_dir, requests[group.nop].run_dir)
+            report = calibrated(oracle, nop)
         except SteelyardError as error:
             notes.append(f"no calibration of {', '.join(group.of)}: {error}")
             continue
         document = report.as_json(is_applied=asked.calibrated_score)
         for name in group.of:
+            if (root := roots[name]) is None:
+                continue  # it has no scores
             try:
-                write_calibration(requests[name].run_dir, document)
-                metrics = write_summary(requests[name].run_dir)
+                write_calibration(root, document)
+                metrics = write_summary(root)
             except SteelyardError as error:
                 notes.append(f"{name}: its calibration is not in its scores: {error}")
             else:
@@ -225,7 +232,7 @@ def ending_lines(ending: Ending) -> list[str]:
         lines += [
             f"  {printable.one_line(line)}" for line in calibration_lines({"calibration": document})
         ]
-    lines += [f"  {request.run_dir}" for request in ending.calibrating]
+    lines += [f"  {r.run_dir}" for r in ending.calibrating if r.run_dir is not None]
     if ending.gates:
         rows = [
             (each.gate.option, each.gate.request, "met" if each.is_met else "NOT MET", each.said)
@@ -242,7 +249,7 @@ def write_files(ending: Ending, asked: Asked, redact: Callable[[str], str]) -> i
     from steelyard.results.launch_markdown import RunLine, launch_markdown
 
     own = ending.result.requests
-    runs = [(request.name, request.run_dir) for request in own]
+    runs = [(request.name, request.run_dir) for request in own if request.run_dir is not None]
     lines = [
         RunLine(r.name, r.outcome.value, None if r.reason is None else redact(r.reason), r.metrics)
         for r in own

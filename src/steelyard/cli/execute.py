@@ -102,7 +102,7 @@ def _request_json(request: RequestResult, budgets: Mapping[str, BudgetLimits]) -
         "name": request.name,
         "outcome": request.outcome.value,
         "reason": request.reason,
-        "run_dir": str(request.run_dir),
+        "run_dir": None if request.run_dir is None else str(request.run_dir),
         "planned": request.planned,
         "outcomes": {outcome.value: count for outcome, count in request.counts.items()},
         "reuse": request.reuse,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import textwrap
 from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -63,8 +64,9 @@ def report_lines(
             found += _wrapped(f"usage: {spending((request.metrics,)).text()}", width)
             limits = budgets.get(request.name, NO_BUDGET)
             found += _of_budget((request,), limits, width, _INDENT)
-        found.append(f"{_INDENT}{request.run_dir}")
-        found += _of_kept(request)
+        if request.run_dir is not None:
+            found.append(f"{_INDENT}{request.run_dir}")
+            found += _of_kept(request, request.run_dir)
     found.append("")
     if len(result.requests) > 1:
         found += [*_side_by_side(result.requests, width), ""]
@@ -88,12 +90,12 @@ def _of_budget(
     return [] if text is None else _wrapped(f"budget: {text}", width, indent)
 
 
-def _of_kept(request: RequestResult) -> list[str]:
+def _of_kept(request: RequestResult, root: Path) -> list[str]:
     """Say how what was kept is entered and ended; not wrapped, to be pasted whole."""
     lines = kept_lines(request.metrics or {})
     if not lines:
         return []
-    end = shlex.join(["steelyard", "env", "close", str(request.run_dir.absolute()), "--all"])
+    end = shlex.join(["steelyard", "env", "close", str(root.absolute()), "--all"])
     said = [printable.one_line(line.removeprefix("- ")) for line in lines]
     return [f"{_INDENT}kept, until `{end}`:", *(f"{_INDENT * 2}{line}" for line in said)]
 

@@ -259,6 +259,18 @@ class Admission:
         """Executions that run now."""
         return self._requests[request].running
 
+    def has_ready(self, request: int) -> bool:
+        """True where a request could start something, were there room: a slot, a token, money.
+
+        Not where it waits for what it has itself: its own bound, its own budget, its pilot.
+        """
+        state = self._requests[request]
+        return state.has_next() and request not in self._turns.waiting_for_themselves
+
+    def has_free_slot(self) -> bool:
+        """True where fewer executions run than may, over all requests."""
+        return len(self._running) < self._task_concurrency
+
     def is_running(self, request: int, task: int, attempt: int) -> bool:
         """True from the start of an execution of this attempt to its `finish` or `retry`."""
         return (request, task, attempt) in self._running

@@ -15,9 +15,9 @@ from typing import Any, Final
 from steelyard.components.clock import Clock
 from steelyard.config.errors import BadInput, Fault
 from steelyard.engine.admission import Admission
-from steelyard.engine.budget import BudgetStanding
+from steelyard.engine.budget import NO_SPENDING, BudgetStanding
 from steelyard.engine.events import Progress
-from steelyard.engine.run_state import RunState
+from steelyard.engine.opened_runs import OpenedRuns
 from steelyard.results.consumption import without_noise
 from steelyard.results.journal import EventKind
 
@@ -137,7 +137,7 @@ class Steered:
     """What a driver lets be steered."""
 
     admission: Admission
-    runs: Sequence[RunState]
+    runs: OpenedRuns
     clock: Clock
     dispatch: Callable[[], None]
     """Starts what may start now."""
@@ -160,13 +160,15 @@ class Controls:
         self._steered: Steered | None = None
         self._has_ended = False
         self._is_draining = False
+        self._quiet: dict[int, RequestStatus] = {}
         self.address: str | None = None
         """Where `steelyard ctl` reaches it, for `progress.json`; set before it begins."""
 
     def bind(self, steered: Steered) -> None:
         """Take hold of a launch; for the driver."""
         self._steered = steered
-        for run in steered.runs:
+        steered.runs.control = self.address
+        for run in steered.runs.going.values():
             run.progress_file.control = self.address
 
     def release(self) -> None:
@@ -176,9 +178,8 @@ class Controls:
 
     @property
     def roots(self) -> tuple[Path, ...]:
-        """The run directories of the launch, absolute; none where there is none to steer."""
-        runs = () if self._steered is None else self._steered.runs
-        return tuple(run.folder.root.resolve() for run in runs)
+        """The run directories made so far, absolute; none where there is no launch to steer."""
+        return () if self._steered is None else self._steered.runs.roots
 
     @property
     def state(self) -> LaunchState:
@@ -202,16 +203,29 @@ class Controls:
             sum(running for running, _ in use.values()),
             tuple(ProviderStatus(name, *of) for name, of in sorted(use.items())),
             tuple(
-                RequestStatus(
-                    run.progress(now_s),
-                    None if run.ended else admission.blocked_on(index),
-                    # A cost that is not known counts as what was reserved for it.
-                    admission.standing(index),
-                )
-                for index, run in enumerate(held.runs)
+                self._request_status(held, index, progress)
+                for index, progress in enumerate(held.runs.progress(now_s))
             ),
             admission.standing(),
         )
+
+    def _request_status(self, held: Steered, index: int, progress: Progress) -> RequestStatus:
+        """Of what does not change any more, or has not begun, the same object again."""
+        known = self._quiet.get(index)
+        if known is not None and known.progress is progress:
+            return known
+        run = held.runs.going.get(index)
+        if run is None and progress.planned is None:
+            status = RequestStatus(progress, "its turn to begin", NO_SPENDING)
+        elif run is None and held.runs.results[index].run_dir is None:
+            status = RequestStatus(progress, None, NO_SPENDING)
+        else:
+            waits_for = None if run is None or run.ended else held.admission.blocked_on(index)
+            # A cost that is not known counts as what was reserved for it.
+            status = RequestStatus(progress, waits_for, held.admission.standing(index))
+        if run is None:
+            self._quiet[index] = status
+        return status
 
     def pause(self, *, by: str = "the caller") -> bool:
         """Start nothing until `resume`; what runs goes on."""
@@ -293,7 +307,7 @@ class Controls:
         return self._steered
 
     def _note(self, held: Steered, by: str, action: str, text: str, **fields: Any) -> None:
-        for run in held.runs:
+        for run in held.runs.going.values():
             if not run.ended:
                 run.journal.event(EventKind.CONTROL, action=action, by=by, **fields)
                 run.journal.flush()

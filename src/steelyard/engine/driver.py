@@ -18,33 +18,34 @@ from typing import Final
 from steelyard.components.clock import Clock, utc_text
 from steelyard.components.issues import Issue, Outcome
 from steelyard.components.values import Usage
+from steelyard.config.errors import SteelyardError
 from steelyard.config.redaction import Redactor
 from steelyard.config.secrets import SecretStore
 from steelyard.engine.admission import Admission, Start
 from steelyard.engine.checkpointing import let_go_of_inputs
 from steelyard.engine.control import Controls, Steered
 from steelyard.engine.dead_runs import report_leftovers
-from steelyard.engine.events import LaunchResult, Observer, RequestResult, RunOutcome
+from steelyard.engine.events import LaunchResult, Observer, RunOutcome
 from steelyard.engine.finish import finish_run
 from steelyard.engine.flight import Flight, Stop
 from steelyard.engine.flights import Flights
 from steelyard.engine.loading import in_daemon
 from steelyard.engine.log_context import enter_run
-from steelyard.engine.open_all import give_place, open_all
+from steelyard.engine.opened_runs import OpenedRuns
+from steelyard.engine.opener import Opener, has_earlier_runs
 from steelyard.engine.opening import load, take_over
 from steelyard.engine.outcomes import launch_result
 from steelyard.engine.plan import Plan
 from steelyard.engine.retries import ATTEMPT_BACKOFF
-from steelyard.engine.run_log import run_logs
 from steelyard.engine.run_state import RunState
 from steelyard.engine.settlement import settled
 from steelyard.engine.spec import ExecutionResult, Executor
+from steelyard.engine.stopping import Stopping
 from steelyard.engine.watch import Watch
 from steelyard.models.allowance import NO_CHARGE
 from steelyard.models.backoff import Backoff
 from steelyard.results.files import NO_FAULTS, Faults
 from steelyard.results.journal import EventKind
-from steelyard.results.syncer import Syncer
 
 log = logging.getLogger(__name__)
 
@@ -74,21 +75,23 @@ class Driver:
         self._redactor = redactor or Redactor(SecretStore({}))
         self._faults = faults
         self._admission = Admission(plan.limits, budget=plan.budget())
-        self._syncer = Syncer()
-        self._watch = Watch(clock, observer, self._on_storage_failure)
-        self._runs: list[RunState] = []
+        self._runs = OpenedRuns(plan)
+        self._stopping = Stopping(
+            plan,
+            self._runs,
+            self._admission,
+            observer,
+            settle=self._settle,
+            end_if_over=self._end_if_over,
+        )
+        self._watch = Watch(clock, observer, self._stopping.on_storage_failure)
         self._flights = Flights()
         self._backoff = backoff
         self._token_stem = secrets.token_hex(8)
-        self._stop: Stop | None = None
-        self._exit_status: int | None = None
-        self._open_runs = 0
         self._wake: asyncio.TimerHandle | None = None
-        self._timers: list[asyncio.TimerHandle] = []
         self._threads = ThreadPoolExecutor(4, thread_name_prefix="steelyard")
+        self._reporting: dict[int, asyncio.Task[None]] = {}
         self._loaders = asyncio.Semaphore(_LOADED_AT_ONCE)
-        self._results: dict[int, RequestResult] = {}
-        self._loading: dict[int, asyncio.Task[None]] = {}
 
     async def run(self) -> LaunchResult:
         """Run every request to its end; write each one's summary.
@@ -98,115 +101,48 @@ class Driver:
         """
         began_s = self._clock.monotonic()
         self._loop = asyncio.get_running_loop()
-        self._runs += await open_all(
-            self._plan, self._clock, self._syncer, redactor=self._redactor, faults=self._faults
+        self._opener = Opener(
+            self._plan,
+            self._runs,
+            self._admission,
+            clock=self._clock,
+            observer=self._observer,
+            redactor=self._redactor,
+            faults=self._faults,
         )
-        self._open_runs = len(self._runs)
-        for index, run in enumerate(self._runs):
-            run.tell(self._observer)
-            for warning in run.folder.warnings:
-                run.journal.event(EventKind.WARNING, message=warning)
-                self._observer.notice(run.name, warning)
-            give_place(self._admission, index, run.plan)
-        self._set_deadline()
+        if not self._runs.opens_late:
+            await self._opener.all()
         self._controls.bind(self._steered())
-        logs = run_logs(
-            [(run.name, run.folder.files.log) for run in self._runs],
-            self._plan.orchestration.runtime.file_log_level,
-            self._redactor,
-            self._plan.orchestration.runtime.file_log_format,
-        )
         try:
             async with asyncio.TaskGroup() as self._group:
                 self._background = (
                     self._group.create_task(self._watch.tick_on(self._runs)),
                     self._group.create_task(self._watch.measure_lag()),
                 )
-                for index, run in enumerate(self._runs):
-                    self._loading[index] = self._group.create_task(self._load(index))
-                    looking = report_leftovers(run.plan, run.folder.run_id, self._observer.notice)
-                    self._group.create_task(looking)
-                if self._stop is not None:  # cancelled before there was anything to stop
-                    self._end_all(self._stop)
+                for index in self._runs.going:
+                    self._group.create_task(self._load(index))
+                self._stopping.begin(self._loop)
+                self._open_more()
         finally:
             self._controls.release()
-            for timer in (*self._timers, self._wake):
-                if timer is not None:
-                    timer.cancel()
-            for run in self._runs:
-                run.journal.close()
-            await self._syncer.close()
+            self._stopping.close()
+            if self._wake is not None:
+                self._wake.cancel()
+            self._runs.close()
+            await self._opener.close()
             self._watch.close()
             self._threads.shutdown(wait=False, cancel_futures=True)
-            logs.close()
-        requests = tuple(self._results[index] for index in range(len(self._runs)))
+        results = self._runs.results
         return launch_result(
-            requests,
-            self._exit_status,
+            tuple(results[index] for index in range(len(self._runs))),
+            self._stopping.exit_status,
             elapsed_s=self._clock.monotonic() - began_s,
             loop_lag_p99_ms=self._watch.lag.quantile_ms(0.99),
         )
 
-    # -- stopping ------------------------------------------------------------------------------
-
     def cancel(self, exit_status: int, reason: str) -> None:
         """Stop everything; called again, give up the clean-up too."""
-        self._exit_status = exit_status
-        if self._stop is None:
-            self._stop_all(Stop(RunOutcome.CANCELLED, reason))
-        else:
-            self._abandon()
-
-    def _set_deadline(self) -> None:
-        limit_s = self._plan.timeout_s
-        if limit_s:
-            stop = Stop(RunOutcome.TIMED_OUT, f"the orchestration's {limit_s:g} s have passed")
-            self._timers.append(self._loop.call_later(limit_s, self._stop_all, stop))
-
-    def _stop_all(self, stop: Stop) -> None:
-        if self._stop is None:
-            self._stop = stop
-            self._end_all(stop)
-
-    def _end_all(self, stop: Stop) -> None:
-        for index in range(len(self._runs)):
-            self._stop_run(index, stop)
-        # A session's own clean-up is bounded by the same grace; this is for what ignores it.
-        if self._runs and self._plan.cleanup_grace_s:  # 0 is no limit
-            after_s = self._plan.cleanup_grace_s + 1.0
-            self._timers.append(self._loop.call_later(after_s, self._abandon))
-
-    def _stop_run(self, index: int, stop: Stop) -> None:
-        """Start nothing more of a request and end what is under way."""
-        run = self._runs[index]
-        if run.ended or (run.stop is not None and (stop.lets_run or not run.stop.lets_run)):
-            return
-        run.stop = stop
-        log.info("%s stops: %s", run.name, stop.reason.split("\n", 1)[0])
-        self._admission.close_request(index)  # what never started is derived, not listed
-        run.end_waiting()
-        run.journal.event(EventKind.REQUEST_STOPPED, outcome=stop.outcome, reason=stop.reason)
-        run.journal.flush()
-        loading = self._loading.get(index)
-        if loading is not None and loading is not asyncio.current_task():
-            loading.cancel()
-        if not stop.lets_run:
-            for flight in run.flights.values():
-                flight.task.cancel()
-        self._settle(index)
-
-    def _drain(self, reason: str) -> bool:
-        """Start nothing more; whoever has all of it under way ends as if nothing had been said."""
-        cut = [
-            index
-            for index, run in enumerate(self._runs)
-            if not run.ended
-            and run.stop is None
-            and (run.tasks is None or self._admission.pending(index))
-        ]
-        for index in cut:
-            self._stop_run(index, Stop(RunOutcome.CANCELLED, reason, lets_run=True))
-        return bool(cut)
+        self._stopping.cancel(exit_status, reason)
 
     def _steered(self) -> Steered:
         return Steered(
@@ -214,32 +150,53 @@ class Driver:
             runs=self._runs,
             clock=self._clock,
             dispatch=self._dispatch,
-            drain=self._drain,
-            cancel=self.cancel,
-            is_stopping=lambda: self._stop is not None,
+            drain=self._stopping.drain,
+            cancel=self._stopping.cancel,
+            is_stopping=lambda: self._stopping.stop is not None,
             notice=self._observer.notice,
         )
 
-    def _on_storage_failure(self, index: int) -> None:
-        self._stop_run(index, Stop(RunOutcome.FAILED, str(self._runs[index].journal.failure)))
+    # -- opening and loading -------------------------------------------------------------------
 
-    def _abandon(self) -> None:
-        for run in self._runs:
-            for flight in run.flights.values():
-                flight.task.cancel()
+    def _open_more(self) -> None:
+        """Open the requests whose turn it is."""
+        for index in self._opener.due():
+            self._group.create_task(self._begin(index))
 
-    # -- loading -------------------------------------------------------------------------------
+    async def _begin(self, index: int) -> None:
+        """Open a request while others go on, and load its tasks."""
+        try:
+            await self._opener.one(index, self._threads)
+        except Exception as error:
+            if not isinstance(error, SteelyardError):
+                log.exception("a request could not be opened")
+            result = self._runs.end_unopened(index, RunOutcome.FAILED, str(error) or repr(error))
+            self._observer.request_ended(result)
+            self._open_more()
+            self._end_if_over()
+            return
+        if (stop := self._stopping.pending) is not None:  # meanwhile
+            self._stopping.one(index, stop)
+        await self._load(index)
 
     async def _load(self, index: int) -> None:
-        run = self._runs[index]
+        run = self._runs.going.get(index)
+        if run is None or run.stop is not None:
+            return  # stopped before it could begin
         enter_run(run.name, run.folder.run_id)
+        task = asyncio.current_task()
+        assert task is not None  # noqa: S101 — loading is a task of its own
+        self._stopping.loading[index] = task
+        if has_earlier_runs(run):
+            said = report_leftovers(run.plan, run.folder.run_id, self._observer.notice)
+            self._reporting[index] = self._group.create_task(said)
         try:
             async with self._loaders:
                 loaded = await in_daemon(load, run.plan, run.folder.run_id)
         except asyncio.CancelledError:
             return  # the request was stopped while its tasks were loading
         finally:
-            self._loading.pop(index, None)
+            self._stopping.loading.pop(index, None)
         if run.ended or run.stop is not None:
             return
         if loaded.reuse_note is not None:
@@ -247,7 +204,7 @@ class Driver:
             self._observer.notice(run.name, loaded.reuse_note)
             log.info("%s: %s", run.name, loaded.reuse_note)
         if loaded.tasks is None:
-            self._stop_run(index, Stop(RunOutcome.FAILED, loaded.problem or "no tasks"))
+            self._stopping.one(index, Stop(RunOutcome.FAILED, loaded.problem or "no tasks"))
             return
         run.tasks, run.carry = loaded.tasks, loaded.carry
         carry = loaded.carry
@@ -266,10 +223,10 @@ class Driver:
                 await take_over(run, run.tasks, carry)
             except Exception as error:
                 log.exception("taking over from an earlier run failed")
-                self._stop_broken(error)
+                self._stopping.broken(error)
         run.is_loaded = True
         if run.journal.failure is not None:
-            self._on_storage_failure(index)
+            self._stopping.on_storage_failure(index)
         self._settle(index)
 
     # -- the way of an attempt -----------------------------------------------------------------
@@ -286,6 +243,8 @@ class Driver:
             start = self._admission.start_next(now)  # what they held back may start
         if start is None:
             self._set_alarm(now)
+            if self._runs.has_unopened and self._admission.has_free_slot():
+                self._open_more()
         return start
 
     def _set_alarm(self, now: float) -> None:
@@ -299,13 +258,13 @@ class Driver:
 
     async def _work(self, start: Start | None) -> None:
         while start is not None:
-            run = self._runs[start.request]
+            run = self._runs.going[start.request]
             enter_run(run.name, run.folder.run_id)
             try:
                 await self._attempt(run, start)
             except Exception as error:
                 log.exception("the driver failed")
-                reason = self._stop_broken(error)
+                reason = self._stopping.broken(error)
                 if self._admission.is_running(start.request, start.task, start.attempt):
                     # Else the request would wait for its end for ever.
                     lost = run.lost(start, reason)
@@ -316,12 +275,6 @@ class Driver:
             start = self._next()
             if start is not None:
                 self._dispatch()
-
-    def _stop_broken(self, error: Exception) -> str:
-        """Our own bug: what is recorded is kept, nothing more is started. Gives the reason."""
-        reason = f"internal error: {type(error).__name__}: {error}"
-        self._stop_all(Stop(RunOutcome.FAILED, reason))
-        return reason
 
     async def _attempt(self, run: RunState, start: Start) -> None:
         if run.stop is not None:
@@ -372,7 +325,7 @@ class Driver:
             self._group.create_task(let_go_of_inputs(run, start))
         if (fault := result.fault_of_request(run.model_calls_succeeded)) is not None:
             # Before the release: the last attempt's would end the request without its reason.
-            self._stop_run(start.request, Stop(RunOutcome.FAILED, fault))
+            self._stopping.one(start.request, Stop(RunOutcome.FAILED, fault))
         self._release(
             run, start, passed=run.plan.stops_task(result.outcome, result.metrics), result=result
         )
@@ -403,14 +356,14 @@ class Driver:
                 run.keep(start.task, record)
             run.journal.flush()
         if run.journal.failure is not None:
-            self._on_storage_failure(start.request)
+            self._stopping.on_storage_failure(start.request)
         self._settle(start.request)
 
     def _skip_unaffordable(self) -> bool:
         """Close the ledger of what no running attempt can free enough budget for."""
         hopeless = self._admission.skipped_by_budget()
         for index in hopeless:
-            run = self._runs[index]
+            run = self._runs.going[index]
             for task, attempt in self._admission.close_request(index):
                 run.keep(task, run.not_to_start(task, attempt, Outcome.SKIPPED_BUDGET))
             run.journal.flush()
@@ -421,7 +374,7 @@ class Driver:
 
     def _settle(self, index: int) -> None:
         """Finish a request once nothing of it is pending or under way."""
-        run = self._runs[index]
+        run = self._runs.going[index]
         # What an earlier run has finished is taken over whole, even where all must stop: the next
         # reuse looks at this run first.
         is_ready = run.is_loaded or (run.stop is not None and run.tasks is None)
@@ -433,13 +386,23 @@ class Driver:
         self._group.create_task(self._finish(index))
 
     async def _finish(self, index: int) -> None:
-        run = self._runs[index]
+        run = self._runs.going[index]
         enter_run(run.name, run.folder.run_id)
-        result = await finish_run(run, self._threads, self._faults, lambda: bool(self._stop))
-        self._results[index] = result
+        result = await finish_run(
+            run, self._threads, self._faults, lambda: self._stopping.stop is not None
+        )
         await self._watch.write_last(run, result)
+        self._runs.end(index, result, self._clock.monotonic())
+        self._opener.logs.end(run.folder.files.log)
         self._observer.request_ended(result)
-        self._open_runs -= 1
-        if not self._open_runs:
+        self._open_more()
+        self._end_if_over()
+        if (reporting := self._reporting.pop(index, None)) is not None:
+            await reporting  # it may ask the provider
+        await self._executor.release(run.plan.spec)
+
+    def _end_if_over(self) -> None:
+        """End what goes on beside the requests once all have ended."""
+        if self._runs.are_over:
             for task in self._background:
                 task.cancel()

@@ -46,7 +46,7 @@ class Progress:
 
     name: str
     state: str
-    """`loading`, `running` or `ended`."""
+    """`waiting` for its turn to begin, `loading`, `running` or `ended`."""
     planned: int | None
     """None until its tasks are loaded."""
     running: int
@@ -115,7 +115,8 @@ class RequestResult:
     outcome: RunOutcome
     reason: str | None
     """Why it did not complete; None where it did."""
-    run_dir: Path
+    run_dir: Path | None
+    """None where it never began, and so has no folder."""
     planned: int
     counts: Mapping[Outcome, int]
     """Adds up to `planned`."""

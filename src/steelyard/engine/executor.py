@@ -36,16 +36,26 @@ class InProcessExecutor:
             self._services[id(spec.request)] = known
         return await execute(spec, known[1], observer)
 
+    async def release(self, spec: RequestSpec) -> None:
+        """Close the components of a request, after its last execution."""
+        known = self._services.pop(id(spec), None)
+        if known is not None:
+            await _close(known[1])
+
     async def close(self) -> None:
         """Close components and endpoints; what fails is logged, the rest is closed."""
         held, self._services = list(self._services.values()), {}
         for _, services in held:
-            for component in (services.harness, services.environment, services.gateway):
-                if component is None:
-                    continue
-                try:
-                    async with asyncio.timeout(CLOSE_S):
-                        await component.close()
-                except Exception:
-                    log.exception("closing %s failed", type(component).__name__)
+            await _close(services)
         await self._maker.endpoints.close()
+
+
+async def _close(services: Services) -> None:
+    for component in (services.harness, services.environment, services.gateway):
+        if component is None:
+            continue
+        try:
+            async with asyncio.timeout(CLOSE_S):
+                await component.close()
+        except Exception:
+            log.exception("closing %s failed", type(component).__name__)

@@ -159,25 +159,58 @@ class _OfAll(Redactor):
         return text
 
 
+class LaunchLogs:
+    """The logs of a launch's runs, each from the opening of its run to its end.
+
+    Args:
+        level: the least that is written.
+        redactor: knows the launch's secrets.
+        log_format: `text`, or `json` for lines of schema `log/1`.
+    """
+
+    def __init__(self, level: str, redactor: Redactor, log_format: str = "text") -> None:
+        self._level = level
+        self._format = log_format
+        self._secrets = _OfAll()
+        self._open: dict[Path, ExitStack] = {}
+        self._whole = ExitStack()
+        _REDACTORS.append(redactor)
+        self._whole.callback(_REDACTORS.remove, redactor)
+        # While nothing is open yet, what is said of threads and destructors goes nowhere else.
+        self._whole.enter_context(_said_to_nobody())
+
+    def open(self, name: str, path: Path) -> None:
+        """Begin the log of a request, in its run directory."""
+        run_id = path.parent.name
+        formatter: logging.Formatter = RedactingFormatter(TextFormatter(run_id), self._secrets)
+        if self._format == "json":
+            formatter = JsonFormatter(self._secrets.text, run_id)
+        stack = self._open[path] = ExitStack()
+        stack.enter_context(run_log(path, name, self._level, formatter))
+
+    def end(self, path: Path) -> None:
+        """End one log. Safe to call twice."""
+        stack = self._open.pop(path, None)
+        if stack is not None:
+            stack.close()
+
+    def close(self) -> None:
+        """End them all."""
+        for path in tuple(self._open):
+            self.end(path)
+        self._whole.close()
+
+
 def run_logs(
     runs: Sequence[tuple[str, Path]], level: str, redactor: Redactor, log_format: str = "text"
 ) -> ExitStack:
     """Open the logs of several runs, as (name, path); close what comes back to end them.
 
-    Args:
-        runs: requests, each with its log in its run directory.
-        level: the least that is written.
-        redactor: knows the launch's secrets.
-        log_format: `text`, or `json` for lines of schema `log/1`.
+    The other arguments are those of `LaunchLogs`.
     """
-    all_secrets = _OfAll()
-    logs = ExitStack()
-    _REDACTORS.append(redactor)
-    logs.callback(_REDACTORS.remove, redactor)
+    logs = LaunchLogs(level, redactor, log_format)
+    stack = ExitStack()
+    stack.callback(logs.close)
     for name, path in runs:
-        run_id = path.parent.name
-        formatter: logging.Formatter = RedactingFormatter(TextFormatter(run_id), all_secrets)
-        if log_format == "json":
-            formatter = JsonFormatter(all_secrets.text, run_id)
-        logs.enter_context(run_log(path, name, level, formatter))
-    return logs
+        logs.open(name, path)
+    return stack

@@ -231,6 +231,10 @@ class Executor(Protocol):
         """Run one execution to its end."""
         ...
 
+    async def release(self, spec: RequestSpec) -> None:
+        """Let go of what it holds for a request, after its last execution. Never raises."""
+        ...
+
     async def close(self) -> None:
         """Close what it holds, after the last execution."""
         ...

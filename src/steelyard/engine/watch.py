@@ -10,6 +10,7 @@ from typing import Any, Final
 from steelyard.components.clock import Clock
 from steelyard.engine.events import Observer, RequestResult
 from steelyard.engine.loop_lag import LoopLag
+from steelyard.engine.opened_runs import OpenedRuns
 from steelyard.engine.run_state import RunState
 from steelyard.results.files import StorageFailed
 
@@ -30,19 +31,18 @@ class Watch:
         # One thread, so that the last snapshot of a run is the last that is written.
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="steelyard-progress")
 
-    async def tick_on(self, runs: Sequence[RunState]) -> None:
+    async def tick_on(self, runs: OpenedRuns) -> None:
         """Take a snapshot twice a second, until cancelled."""
         while True:
-            now = self._clock.monotonic()
-            snapshot = tuple(run.progress(now) for run in runs)
+            snapshot = runs.progress(self._clock.monotonic())
             due = []
-            for index, (run, progress) in enumerate(zip(runs, snapshot, strict=True)):
+            for index, run in tuple(runs.going.items()):
                 if run.ended:
                     continue
                 if run.journal.failure is not None:
                     self._on_storage_failure(index)
                 else:
-                    due.append((run, progress.as_json()))
+                    due.append((run, snapshot[index].as_json()))
             self._observer.tick(snapshot)
             if due:
                 await self._write(due)

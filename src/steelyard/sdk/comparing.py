@@ -129,6 +129,10 @@ def _root(run: object, name: str) -> Path:
     from steelyard.results.newest import newest_run
 
     if isinstance(run, RunResult):
+        if run.run_dir is None:
+            raise UnusableArgument(
+                f"{run.name} never began", where=Where(field=name), remedy="give a run that did"
+            )
         return run.run_dir
     if isinstance(run, str | os.PathLike):
         return newest_run(Path(os.fsdecode(run))).root

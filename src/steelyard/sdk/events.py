@@ -119,7 +119,8 @@ class RunFinished(_Said):
     outcome: RunOutcome
     reason: str | None
     """Why it did not complete."""
-    run_dir: Path
+    run_dir: Path | None
+    """None where it never began."""
     counts: Mapping[Outcome, int]
     """Adds up to all that was planned."""
 

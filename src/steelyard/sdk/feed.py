@@ -62,7 +62,7 @@ class Feed(AttemptObserver):
     def tick(self, progress: tuple[Progress, ...]) -> None:
         """Pass on where each request stands."""
         for each in progress:
-            if each.state == "ended":
+            if each.state in ("ended", "waiting"):
                 continue
             self._put(
                 RunProgress(

@@ -98,6 +98,8 @@ def _table(runs: Iterable[RunResult]) -> _Table:
     table = _Table(dict(fixed), {name: [] for name in fixed})
     rows = 0
     for run in runs:
+        if run.run_dir is None:
+            continue  # it never began
         reader = RunReader(run.run_dir)
         for spec in metric_specs(part(reader.document, "benchmark_info")):
             kind = "truth" if spec.kind == "binary" else "number"

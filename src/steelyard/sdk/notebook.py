@@ -33,7 +33,8 @@ def run_html(run: RunResult) -> str:
     facts = [
         f"<b>{_text(run.name)}</b>: {_text(f'{ended} ({run.reason})' if run.reason else ended)}",
         f"attempts: {_text(counts or 'none')} (of {run.planned})",
-        f"cost: {dollars(run.cost_usd)}; <code>{_text(str(run.run_dir))}</code>",
+        f"cost: {dollars(run.cost_usd)}; "
+        f"<code>{_text(_NONE if run.run_dir is None else str(run.run_dir))}</code>",
     ]
     parts = [f"<p>{'<br>'.join(facts)}</p>", _scores(run.scores), _failures(run)]
     return run._redact(f"<div>{''.join(parts)}</div>")

@@ -34,8 +34,10 @@ class RunResult:
 
     name: str
     """The request's name."""
-    run_id: str
-    run_dir: Path
+    run_id: str | None
+    run_dir: Path | None
+    """None, and no `run_id`, where the request never began: the launch was stopped before its
+    turn, or its folder could not be made."""
     outcome: RunOutcome | None
     """None where the run has not ended, or died without saying how."""
     reason: str | None
@@ -91,12 +93,15 @@ class RunResult:
         Raises:
             RunUnreadable: the run directory is gone, or cannot be read.
         """
-        yield from self._reader().records(where)
+        if self.run_dir is not None:
+            yield from self._reader().records(where)
 
     def failures(self) -> Iterator[AttemptRecord]:
         """Iterate over attempts without a score, or with none in the primary metric."""
         from steelyard.results.failures import PrimaryMetric
 
+        if self.run_dir is None:
+            return
         reader = self._reader()
         yield from reader.records(PrimaryMetric(reader.document).is_failed)
 
@@ -110,7 +115,7 @@ class RunResult:
             return attempt.answer
         from steelyard.results.kept_files import read_kept
 
-        return read_kept(self.run_dir, attempt.answer_file).decode("utf-8", "replace")
+        return read_kept(self._root(), attempt.answer_file).decode("utf-8", "replace")
 
     def trajectory(self, attempt: AttemptRecord) -> dict[str, Any] | None:
         """Give an attempt's trajectory, an ATIF document; None where none was kept.
@@ -126,7 +131,7 @@ class RunResult:
         from steelyard.results.kept_files import KeptFileUnreadable, read_kept
 
         try:
-            document = orjson.loads(read_kept(self.run_dir, str(path)))
+            document = orjson.loads(read_kept(self._root(), str(path)))
         except orjson.JSONDecodeError as error:
             raise KeptFileUnreadable(f"{path} is not JSON: {error}") from error
         if not isinstance(document, dict):
@@ -166,7 +171,12 @@ class RunResult:
     def _reader(self) -> RunReader:
         from steelyard.results.reader import RunReader
 
-        return RunReader(self.run_dir)
+        return RunReader(self._root())
+
+    def _root(self) -> Path:
+        if self.run_dir is None:
+            raise ValueError(f"{self.name} never began: there is no run to read")
+        return self.run_dir
 
     def __repr__(self) -> str:
         ended = self.outcome.value if self.outcome is not None else "not ended"
@@ -321,7 +331,7 @@ def _with_figures(
     metrics: Mapping[str, Any] | None,
     *,
     name: str,
-    run_dir: Path,
+    run_dir: Path | None,
     outcome: RunOutcome | None,
     reason: str | None,
     planned: int,
@@ -329,10 +339,11 @@ def _with_figures(
     reuse: str | None,
     redact: Callable[[str], str],
 ) -> RunResult:
+    run_id = None if run_dir is None else run_dir.name
     return RunResult(
         name=name,
-        run_id=str(metrics["run_id"]) if metrics is not None else run_dir.name,
-        run_dir=run_dir.absolute(),  # the working folder may change
+        run_id=str(metrics["run_id"]) if metrics is not None else run_id,
+        run_dir=None if run_dir is None else run_dir.absolute(),  # the working folder may change
         outcome=outcome,
         reason=reason,
         planned=planned,
