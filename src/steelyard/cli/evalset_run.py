@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
+from steelyard.cli.evalset_scan import print_result
 from steelyard.cli.evalset_status import standing_lines
 from steelyard.cli.followed import followed
 from steelyard.cli.output import note, print_json, say
 from steelyard.cli.streams import redact_with
+from steelyard.engine.events import RunOutcome
 from steelyard.evalset.following import standing_of
+from steelyard.evalset.scan_asked import scan_asked
 from steelyard.evalset.states import EXIT_STATUS, SetState
 from steelyard.evalset.submission import run_set
 
 if TYPE_CHECKING:
     from steelyard.evalset.resuming import NothingToDo
+    from steelyard.evalset.scan_values import ScanResult
     from steelyard.evalset.set_plan import SetPlan
     from steelyard.evalset.set_reader import OpenedSet
     from steelyard.evalset.standing import SetStanding
+    from steelyard.evalset.submission import SetResult
+
+_SCANNED: Final = (RunOutcome.COMPLETED, RunOutcome.PARTIAL_FAILURE, RunOutcome.FAILED)
 
 
 def execute_set(plan: SetPlan, *, as_json: bool, reap: bool) -> int:
@@ -47,12 +55,28 @@ def execute_set(plan: SetPlan, *, as_json: bool, reap: bool) -> int:
                 on_begun=begun,
             )
         )
+    scan = _scanned(plan, result)
+    status = result.exit_status or (0 if scan is None else scan.exit_status)
     standing = standing_of(result.opened)
     if as_json:
-        print_json(redactor.tree(result_json(standing, result.exit_status)))
+        print_json(redactor.tree(result_json(standing, status, scan)))
     elif not is_silent:
-        _print_end(standing)
-    return result.exit_status
+        _print_end(standing, scan)
+    return status
+
+
+def _scanned(plan: SetPlan, result: SetResult) -> ScanResult | None:
+    """Let the manifest's scanners read what came of the set, where it ran to its end.
+
+    What a stop or a budget cut off is scanned when it has been gone on with.
+    """
+    names = plan.read.manifest.scanners
+    if not names or result.outcome not in _SCANNED:
+        return None
+    opened = result.opened
+    file = opened.document.manifest_file
+    folder = plan.project.folder if file is None else Path(file).parent
+    return asyncio.run(scan_asked(opened, names, plan.project, folder))
 
 
 def nothing_to_do(opened: OpenedSet, error: NothingToDo, *, as_json: bool) -> int:
@@ -69,18 +93,24 @@ def nothing_to_do(opened: OpenedSet, error: NothingToDo, *, as_json: bool) -> in
     return status
 
 
-def result_json(standing: SetStanding, exit_status: int) -> dict[str, Any]:
+def result_json(
+    standing: SetStanding, exit_status: int, scan: ScanResult | None = None
+) -> dict[str, Any]:
     """The one document of `evalset submit|resume|retry --json`."""
     return {
         "schema": "evalset-result/1",
         "exit_status": exit_status,
         "standing": standing.as_json(),
+        "scan": None if scan is None else scan.as_json(),
     }
 
 
-def _print_end(standing: SetStanding) -> None:
+def _print_end(standing: SetStanding, scan: ScanResult | None) -> None:
     for line in standing_lines(standing):
         say(line)
+    if scan is not None:
+        say("")
+        print_result(scan)
     say("")
     name = standing.set_id
     say(f"figures: steelyard evalset report {name}")

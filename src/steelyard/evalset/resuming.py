@@ -17,7 +17,7 @@ from steelyard.evalset.project import read_project
 from steelyard.evalset.references import resolve_references
 from steelyard.evalset.set_document import SetDocument
 from steelyard.evalset.set_folder import SetIsRunning
-from steelyard.evalset.set_plan import SetPlan, resolved_cells, set_document
+from steelyard.evalset.set_plan import SetPlan, check_scanners, resolved_cells, set_document
 from steelyard.evalset.set_reader import CellStatus, OpenedSet, SetUnreadable
 from steelyard.evalset.spent import set_spending
 from steelyard.evalset.states import CellState
@@ -98,6 +98,8 @@ def plan_resume(
     left = _left(opened, limit)
     resolution, _ = resolved_cells(read, cells, references, around, left, reuses=True)
     running = {cell.index for cell in cells}
+    prepared = prepare(resolution, clock=clock)
+    check_scanners(read, project, file)
     return SetPlan(
         kind=kind,
         read=read,
@@ -105,7 +107,7 @@ def plan_resume(
         references=references,
         project=project,
         cells=cells,
-        prepared=prepare(resolution, clock=clock),
+        prepared=prepared,
         budget_usd=limit,
         namespace=opened.root.parent,
         set_id=opened.set_id,

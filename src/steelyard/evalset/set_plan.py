@@ -21,6 +21,7 @@ from steelyard.evalset.manifest import ReadManifest, read_manifest
 from steelyard.evalset.orchestrate import set_orchestration
 from steelyard.evalset.project import Project, read_project
 from steelyard.evalset.references import References, resolve_references
+from steelyard.evalset.scan_asked import checked_scanners
 from steelyard.evalset.set_document import PinnedAgent, SetCell, SetDocument
 from steelyard.evalset.set_reader import CellStatus, OpenedSet
 from steelyard.evalset.surroundings import Surroundings
@@ -84,6 +85,8 @@ def plan_submission(
     namespace = _namespace(resolution, output, document.name)
     if output.run_id is not None and (namespace / output.run_id).exists():
         raise RunIdInUse(namespace / output.run_id)
+    prepared = prepare(resolution, clock=clock)
+    check_scanners(read, project, path)
     return SetPlan(
         kind="submit",
         read=read,
@@ -91,7 +94,7 @@ def plan_submission(
         references=references,
         project=project,
         cells=document.cells,
-        prepared=prepare(resolution, clock=clock),
+        prepared=prepared,
         budget_usd=budget,
         namespace=namespace,
         set_id=output.run_id,
@@ -134,6 +137,16 @@ def set_document(
 def _pinned(key: tuple[str, str | None], deployment: Deployment) -> PinnedAgent:
     ref, label = key
     return PinnedAgent(ref, deployment.name, deployment.uuid, label, deployment.digest)
+
+
+def check_scanners(read: ReadManifest, project: Project, file: Path | None) -> None:
+    """Make the manifest's scanners once, so that what is wrong with one is said before it costs.
+
+    Raises:
+        BadInput: one cannot be made, cannot run here, or asks a judge that there is not.
+    """
+    folder = project.folder if file is None else file.parent
+    checked_scanners(read.manifest.scanners, project, folder)
 
 
 def resolved_cells(
