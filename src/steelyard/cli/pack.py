@@ -111,23 +111,74 @@ def check(
 
 
 @pack.command("list")
-@click.argument("folder", metavar="[DIR]", default=Path(), type=_PATH)
+@click.argument("folder", metavar="[DIR]", required=False, type=_PATH)
 @output_options
-def list_packs(folder: Path, as_json: bool, debug: bool) -> int:
-    """List the packs in DIR and in the folders below it."""
-    from steelyard.benchmarks.pack.listing import listed_packs
+def list_packs(folder: Path | None, as_json: bool, debug: bool) -> int:
+    """List packs, with how an eval set names each.
 
-    found = listed_packs(folder)
+    Without DIR: the project's, those in and below this folder, and those that ship. With it: those
+    in and below DIR alone.
+    """
+    from steelyard.benchmarks.pack.digest import DIGEST_CHARS
+    from steelyard.evalset.pack_shelf import shelved_packs
+    from steelyard.evalset.project import read_project
+
+    found = shelved_packs(folder, read_project() if folder is None else None)
     if as_json:
         print_json({"schema": "pack-list/1", "packs": [item.as_json() for item in found]})
     elif not found:
         say(f"no packs below {folder}; `steelyard pack init DIR` makes one")
     else:
         rows = [
-            (item.slug, item.path, item.summary if item.is_valid else f"malformed: {item.summary}")
+            (
+                item.ref,
+                item.slug,
+                item.version,
+                item.digest and item.digest[:DIGEST_CHARS],
+                item.uuid,
+                item.path,
+                item.summary if item.is_valid else f"malformed: {item.summary}",
+            )
             for item in found
         ]
-        print_table(("slug", "path", "what"), rows)
+        print_table(("ref", "slug", "version", "digest", "id", "path", "what"), rows)
+    return 0
+
+
+@pack.command("new-version")
+@click.argument("path", metavar="PATH", type=_PATH)
+@click.option(
+    "--no-keep", is_flag=True, help="Only count up: it was changed before, and is not to be kept."
+)
+@output_options
+def new_version(path: Path, no_keep: bool, as_json: bool, debug: bool) -> int:
+    """Keep the pack at PATH as it is, and begin its next version.
+
+    Call it before a change that makes old scores incomparable: what is there is copied to
+    PATH@VERSION, where eval sets find it as slug@VERSION, and `version` in pack.yaml goes up by
+    one. Where nothing has changed since the version before, nothing is done (exit status 2).
+    """
+    from steelyard.benchmarks.pack.versions import new_version as made_new
+    from steelyard.evalset.pack_refs import version_uuid
+
+    made = made_new(path, keeps=not no_keep)
+    uuid = version_uuid(made.slug, made.version, made.digest)
+    if as_json:
+        print_json(
+            {
+                "schema": "pack-version/1",
+                "slug": made.slug,
+                "was": made.was,
+                "version": made.version,
+                "kept": None if made.kept is None else str(made.kept),
+                "digest": made.digest,
+                "id": uuid,
+            }
+        )
+        return 0
+    if made.kept is not None:
+        say(f"kept {made.slug}@{made.was} in {os.path.relpath(made.kept)}")
+    say(f"{path} is {made.slug}@{made.version} now: change it, then `steelyard pack check {path}`")
     return 0
 
 
@@ -136,10 +187,21 @@ def list_packs(folder: Path, as_json: bool, debug: bool) -> int:
 @click.option("--case", "case_id", help="Show this case's prompt; the first by default.")
 @output_options
 def show(path: Path, case_id: str | None, as_json: bool, debug: bool) -> int:
-    """Show what the pack at PATH asks and how it scores, with one rendered prompt."""
-    from steelyard.benchmarks.pack.listing import described_lines, description_of
+    """Show what the pack at PATH asks and how it scores, with one rendered prompt.
 
-    description = description_of(_opened(path), case_id)
+    PATH may also be what an eval set names: slug, slug@N, catalog/SLUG, an id.
+    """
+    from steelyard.benchmarks.pack.listing import described_lines, description_of
+    from steelyard.evalset.pack_refs import version_uuid
+
+    opened = _opened(path)
+    description = description_of(opened, case_id)
+    file, digest = opened.pack.file, opened.pack.digest
+    description |= {
+        "path": str(opened.pack.root),
+        "digest": digest,
+        "id": version_uuid(file.slug, file.version, digest),
+    }
     if as_json:
         print_json(description)
         return 0
@@ -150,11 +212,25 @@ def show(path: Path, case_id: str | None, as_json: bool, debug: bool) -> int:
 
 def _opened(path: Path, judge: JudgeParams | None = None) -> PackBenchmark:
     from steelyard.benchmarks.pack import PackBenchmark
+
+    found = _folder(path)
+    return PackBenchmark(PackBenchmark.Params.model_validate({"path": str(found), "judge": judge}))
+
+
+def _folder(path: Path) -> Path:
+    """Give the folder of what is named: a folder, an id of the catalog, or a ref."""
     from steelyard.components.catalog import catalog_pack
+    from steelyard.components.id_forms import is_path, missing_pack
 
     # An id means the catalog here as it does for `run`; a folder of that name is written ./NAME.
-    found = catalog_pack(str(path)) or path
-    return PackBenchmark(PackBenchmark.Params.model_validate({"path": str(found), "judge": judge}))
+    if (shipped := catalog_pack(str(path))) is not None:
+        return shipped
+    if is_path(str(path)) or missing_pack(str(path), Path.cwd()) is None:
+        return path
+    from steelyard.evalset.pack_shelf import pack_at
+    from steelyard.evalset.project import read_project
+
+    return pack_at(str(path), read_project()) or path
 
 
 def _played(

@@ -12,6 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Final
 
+from steelyard.benchmarks.pack.versions import kept_folders, kept_version
 from steelyard.components.id_forms import PACK_FILE, missing_pack
 from steelyard.config.errors import BadInput, Problem, Where
 from steelyard.config.source import Node, read_file
@@ -42,6 +43,11 @@ class PackHead:
     version: int | None
     problems: tuple[Problem, ...] = ()
     """Why slug or version cannot be told."""
+
+    @property
+    def is_kept(self) -> bool:
+        """True for an earlier version that `pack new-version` has kept beside the pack."""
+        return self.version is not None and kept_version(self.path) == self.version
 
 
 def pack_folders(node: Node, folder: Path) -> Iterator[PackEntry]:
@@ -104,12 +110,15 @@ def head_of(entry: PackEntry) -> PackHead:
 
 
 class OwnPacks:
-    """A project's packs; their heads are read when first asked for."""
+    """A project's packs, kept versions too; their heads are read when first asked for."""
 
     def __init__(self, entries: Iterable[PackEntry]) -> None:
         by_path: dict[Path, PackEntry] = {}
         for entry in entries:
             by_path.setdefault(entry.path, entry)
+            if entry.fault is None:
+                for kept in kept_folders(entry.path):
+                    by_path.setdefault(kept, PackEntry(kept, entry.where))
         self.entries = tuple(by_path.values())
 
     @cached_property

@@ -183,12 +183,14 @@ class _Looking:
         return shipped
 
     def _own(self, slug: str, version: int | None) -> list[PackHead]:
-        """The project's packs that fit; one whose version cannot be told might."""
-        return [
-            head
-            for head in self.own.by_slug.get(slug, ())
-            if version is None or head.version in (version, None)
-        ]
+        """The project's packs that fit; one whose version cannot be told might.
+
+        Without a version the pack itself is meant, not what is kept of it beside it.
+        """
+        heads = self.own.by_slug.get(slug, [])
+        if version is not None:
+            return [head for head in heads if head.version in (version, None)]
+        return [head for head in heads if not head.is_kept] or heads
 
     def _lost(self) -> list[Problem]:
         return [problem for head in self.own.unknown for problem in head.problems]

@@ -22,6 +22,16 @@ def folder_digest(folder: Path) -> str:
     Raises:
         PathProblem: a link leads out, or something is neither file, folder nor link.
     """
+    text = "\n".join(file_digests(folder))
+    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def file_digests(folder: Path) -> list[str]:
+    """List what a folder's digest is made of, sorted: a line for each file and link below it.
+
+    Raises:
+        PathProblem: a link leads out, or something is neither file, folder nor link.
+    """
     lines = []
     for entry in entries(folder):
         if entry.link is not None:
@@ -31,8 +41,7 @@ def folder_digest(folder: Path) -> str:
             content = hashlib.file_digest(file, "sha256").hexdigest()
         mode = "program" if entry.is_executable else "file"
         lines.append(f"{mode} {entry.relative}\0{content}")
-    text = "\n".join(sorted(lines))
-    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
+    return sorted(lines)
 
 
 def data_digest(data: Any) -> str:

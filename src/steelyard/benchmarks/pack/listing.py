@@ -121,6 +121,9 @@ def described_lines(description: Mapping[str, Any]) -> Iterator[str]:
     for field in ("name", "description"):
         if description[field]:
             yield f"  {description[field].strip()}"
+    for field in ("path", "digest", "id"):
+        if field in description:
+            yield f"  {field}: {description[field]}"
     yield f"  cases: {description['cases']}"
     if description["categories"]:
         yield f"  categories: {', '.join(description['categories'])}"
