@@ -35,6 +35,9 @@ COMMANDS: Final[Mapping[str, CommandRow]] = MappingProxyType(
         "watch": CommandRow(
             "steelyard.cli.evalset_watch:watch", "Show a set's matrix until the set has ended."
         ),
+        "logs": CommandRow(
+            "steelyard.cli.evalset_logs:logs", "Print what happened in a set's cells, as it comes."
+        ),
         "scan": CommandRow(
             "steelyard.cli.evalset_scan:scan", "Let scanners read what a set's agents did."
         ),

@@ -15,7 +15,7 @@ from steelyard.engine.pace import ROUGH_BELOW, Pace
 from steelyard.evalset.case_scores import Score, score_over
 from steelyard.evalset.findings import ScanSpending
 from steelyard.evalset.set_document import SetCell
-from steelyard.evalset.set_reader import OpenedSet, SetUnreadable
+from steelyard.evalset.set_reader import OpenedSet
 from steelyard.evalset.standing import (
     CellStanding,
     GroupStanding,
@@ -25,6 +25,7 @@ from steelyard.evalset.standing import (
     shown_packs,
     spent_of,
 )
+from steelyard.evalset.state_following import StateFollower
 from steelyard.evalset.states import CellState, SetState
 from steelyard.evalset.submissions import Submission
 from steelyard.evalset.watched_cell import Mark, WatchedCell, mark_of
@@ -42,9 +43,7 @@ class SetFollower:
         self._clock: Clock = clock or SystemClock()
         self._document: Mark = mark_of(opened.files.document)
         self._cells = [WatchedCell(cell) for cell in opened.cells]
-        self._folder: Mark = None
-        self._submissions: tuple[Submission, ...] = ()
-        self._damage: str | None = None
+        self._state = StateFollower(opened)
         self._pace = Pace()
         self._began: tuple[int, float, float] | None = None
         """Of the submission that is timed: its number, seconds it had taken, monotonic then."""
@@ -62,11 +61,10 @@ class SetFollower:
         """
         self._read_document()
         # The lock first: what ends meanwhile has written how before it let go.
-        state = self._state()
+        state, submission = self._state.look()
         changed = [place for place, one in enumerate(self._cells) if one.look(self._opened)]
         self.changed = tuple(changed)
         cells = tuple(_with_planned([one.standing for one in self._cells]))
-        submission = self._submissions[-1] if self._submissions else None
         elapsed_s = self._elapsed_s(submission, state)
         left_s, is_rough = self._left(cells, submission, elapsed_s, state)
         names = shown_packs([one.cell for one in self._cells])
@@ -97,36 +95,6 @@ class SetFollower:
         self._cells = [known.get(repr(cell)) or WatchedCell(cell) for cell in self._opened.cells]
         self._scores.clear()
 
-    def _state(self) -> SetState:
-        is_running = self._is_running()
-        self._read_submissions()
-        if is_running:
-            return SetState.RUNNING
-        last = self._submissions[-1] if self._submissions else None
-        if last is not None and last.outcome is not None:
-            return SetState(last.outcome.value)
-        # It may have been resumed between the two looks.
-        return SetState.RUNNING if self._is_running() else SetState.INTERRUPTED
-
-    def _is_running(self) -> bool:
-        try:
-            return self._opened.is_running()
-        except OSError as error:
-            self._damage = f"lock: {error.strerror or error}"
-            return False
-
-    def _read_submissions(self) -> None:
-        mark = mark_of(self._opened.files.submissions)
-        if mark == self._folder and mark is not None:
-            return
-        self._damage = None
-        try:
-            self._submissions = tuple(self._opened.submissions())
-            self._folder = mark
-        except SetUnreadable as error:
-            self._submissions = ()
-            self._damage = error.problems[0].message
-
     def _judges_spent(self) -> Spending:
         mark = mark_of(self._opened.files.scans)
         if mark != self._scans:
@@ -135,7 +103,7 @@ class SetFollower:
         return self._judges.total
 
     def _warnings(self, cells: Sequence[CellStanding], state: SetState) -> list[str]:
-        found = [] if self._damage is None else [self._damage]
+        found = [] if self._state.damage is None else [self._state.damage]
         found += [one.warning for one in self._cells if one.warning is not None]
         if state is SetState.COMPLETED:
             gone = [cell.cell.matrix_key for cell in cells if cell.state is CellState.PENDING]

@@ -196,16 +196,8 @@ class SetStanding:
 
     @property
     def exit_status(self) -> int | None:
-        """What a follower ends with; None while the set runs.
-
-        What the submission itself ended with, where it says so: a missed gate is 3, a signal has
-        its number.
-        """
-        if self.state is SetState.RUNNING:
-            return None
-        said = None if self.submission is None else self.submission.exit_status
-        is_said = isinstance(said, int) and not isinstance(said, bool) and 0 <= said <= 255
-        return said if is_said else EXIT_STATUS[self.state]
+        """What a follower ends with; None while the set runs."""
+        return exit_status_of(self.state, self.submission)
 
     def slowest(self, most: int = 5) -> list[SlowAttempt]:
         """Give the attempts that have run longest."""
@@ -298,3 +290,16 @@ def shown_packs(cells: Sequence[SetCell]) -> dict[str, str]:
         else f"{cell.pack.slug}@{cell.pack.version}"
         for cell in cells
     }
+
+
+def exit_status_of(state: SetState, submission: Submission | None) -> int | None:
+    """Give what a follower ends with; None while the set runs.
+
+    What the submission itself ended with, where it says so: a missed gate is 3, a signal has its
+    number.
+    """
+    if state is SetState.RUNNING:
+        return None
+    said = None if submission is None or submission.outcome is None else submission.exit_status
+    is_said = isinstance(said, int) and not isinstance(said, bool) and 0 <= said <= 255
+    return said if is_said else EXIT_STATUS[state]
