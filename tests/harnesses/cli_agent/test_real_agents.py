@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +20,7 @@ from steelyard.harnesses.cli_agent.table import AGENTS
 from steelyard.testing.endpoint import MockEndpoint
 from tests.harnesses.cli_agent.running import (
     HERE,
+    PACK,
     PROTOCOLS,
     ComponentSpec,
     install,
@@ -146,3 +152,36 @@ def test_mini_swe_agent_killed_before_its_first_answer_has_no_log_and_that_is_sa
     assert IssueCode.AGENT_TIMED_OUT in codes
     assert any("left no log" in issue.message for issue in result.issues)
     assert told_tools(result) == []
+
+
+def test_a_run_brings_the_program_from_its_registry_where_it_may(
+    endpoint: MockEndpoint, tmp_path: Path
+) -> None:
+    """Into an empty folder, the whole way. (From PyPI it takes a minute: other tests do once.)"""
+    agent = "codex"
+    words = ["run", str(PACK), agent, "m", "--env", "sandbox", "--json"]
+    words += ["--model-base-url", endpoint.url, "--model-api-key", "${KEY}"]
+    words += ["--results-dir", str(tmp_path / "results"), "--data-dir", str(tmp_path / "data")]
+
+    def steelyard(*more: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "steelyard", *words, *more],
+            cwd=tmp_path,
+            env={**os.environ, "KEY": KEY},
+            capture_output=True,
+            text=True,
+            timeout=900,
+            check=False,
+        )
+
+    refused = steelyard()
+    assert refused.returncode == 2
+    assert f"steelyard agent install {agent}" in refused.stdout + refused.stderr
+    assert not (tmp_path / "data").exists()
+    ran = steelyard("--auto-install-dependencies")
+    assert ran.returncode == 0, ran.stderr
+    assert AGENTS[agent].version in ran.stderr  # what was installed is said
+    assert list((tmp_path / "data/agents" / agent).glob(f"{AGENTS[agent].version}-*"))
+    (records,) = (tmp_path / "results").glob("*/*/attempts.jsonl")
+    record = json.loads(records.read_text().partition("\t")[0])
+    assert (record["outcome"], record["metrics"]["score"]) == ("scored", 1.0)
