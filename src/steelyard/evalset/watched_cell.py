@@ -123,16 +123,16 @@ class WatchedCell:
             self.cell,
             status.state,
             root,
-            planned=status.planned,
+            planned=None if status.planned is None else _count(status.planned),
             outcomes=status.outcomes,
-            running=status.running,
+            running=_count(status.running),
             reused=_count(snapshot.get("reused")),
             issues=_counts(snapshot.get("issues")),
             slowest=_slowest(snapshot) if status.state is CellState.RUNNING else (),
             spent=self._spent(root, status.state, snapshot),
             elapsed_s=max(0.0, status.elapsed_s),
             score=None if self.scores is None else score_over([("", self.scores)]),
-            reason=status.reason,
+            reason=None if status.reason is None else str(status.reason),
         )
 
     def _spent(self, root: Path, state: CellState, snapshot: Mapping[str, Any]) -> Spending:
