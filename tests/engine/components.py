@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict
 
@@ -89,6 +89,13 @@ class Seeded(Counted):
 
     async def evaluate(self, task: Task, context: ScoringContext) -> Evaluation:
         return Evaluation({"passed": True})
+
+
+class Selfish(Counted):
+    """Fails to share what it has read."""
+
+    def share(self, earlier: Self) -> None:
+        raise OSError("mine")
 
 
 class Twice(Counted):

@@ -196,3 +196,50 @@ def test_a_benchmark_that_must_load_to_know_its_tasks_is_not_asked_by_the_plan(
     tmp_path: Path,
 ) -> None:
     planned(tmp_path, request(execution={"sample_ids": ["no such task"]}))
+
+
+def _pack(folder: Path) -> Path:
+    folder.mkdir()
+    (folder / "pack.yaml").write_text(
+        "schema: pack/v1\nslug: small\nversion: 1\nname: Small\ndescription: One case.\n"
+        "prompt: '{{ q }}'\ncases: [{id: a, q: what}]\n"
+        "scoring: {validators: [{type: exact, expected: x}]}\n"
+    )
+    return folder
+
+
+def test_a_pack_is_read_once_for_all_requests_of_a_launch_and_anew_for_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from steelyard.benchmarks.pack import benchmark
+
+    read: list[Path] = []
+    real = benchmark.read_pack
+    monkeypatch.setattr(benchmark, "read_pack", lambda path: read.append(path) or real(path))
+    pack = {"id": str(_pack(tmp_path / "small"))}
+    requests = [request(f"r{n}", benchmark=pack, execution={"seed": n}) for n in range(5)]
+    plan = planned(tmp_path, *requests)
+    assert len(read) == 1
+    made = [one.services.benchmark for one in plan.requests]
+    assert len({id(one) for one in made}) == 5, "each request has a benchmark of its own"
+    tasks = [one.load_tasks() for one in made]
+    assert [task.id for task in tasks[0]] == ["a"]
+    assert all(each is tasks[0] for each in tasks)
+    planned(tmp_path, *requests)
+    assert len(read) == 2
+
+
+def test_packs_that_lie_elsewhere_or_have_other_parameters_share_nothing(tmp_path: Path) -> None:
+    one, other = (str(_pack(tmp_path / name)) for name in ("one", "other"))
+    plan = planned(
+        tmp_path, request("a", benchmark={"id": one}), request("b", benchmark={"id": other})
+    )
+    first, second = (planned.services.benchmark.load_tasks() for planned in plan.requests)
+    assert first is not second
+
+
+def test_a_benchmark_that_cannot_share_says_so_where_it_is_named(tmp_path: Path) -> None:
+    benchmark = {"id": f"{COMPONENTS}:Selfish"}
+    said = refused(tmp_path, request("a", benchmark=benchmark), request("b", benchmark=benchmark))
+    assert "share()" in said
+    assert "requests[1].benchmark" in said

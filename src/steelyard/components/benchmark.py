@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Protocol
+from typing import Any, ClassVar, Literal, Protocol, Self
 
 from pydantic import BaseModel
 
@@ -294,6 +294,14 @@ class Benchmark(ABC):
 
     def __init__(self, params: BaseModel) -> None:
         self.params = params
+
+    def share(self, earlier: Self) -> None:
+        """Take over what another instance has read, where neither ever changes it.
+
+        Called once it is made, with one that was made with equal parameters for another request of
+        the same launch: an eval set has hundreds.
+        """
+        del earlier  # by default nothing is taken
 
     @abstractmethod
     def info(self) -> BenchmarkInfo:

@@ -44,6 +44,7 @@ class OpenedRuns:
         self._opening: dict[int, str] = {}
         self._unopened: dict[str, deque[int]] = {}
         self._told = [_unopened(request.request.name) for request in plan.requests]
+        self._made: list[Path] = []
         self._roots: list[Path] = []
         for index in range(len(plan.requests)):
             self._unopened.setdefault(self._provider(index), deque()).append(index)
@@ -64,6 +65,8 @@ class OpenedRuns:
     @property
     def roots(self) -> tuple[Path, ...]:
         """The run directories made so far, absolute."""
+        # Resolved for who asks, once: each costs a look at every folder above it.
+        self._roots += [root.resolve() for root in self._made[len(self._roots) :]]
         return tuple(self._roots)
 
     # -- opening -------------------------------------------------------------------------------
@@ -106,7 +109,7 @@ class OpenedRuns:
         self._opening.pop(index, None)
         run.progress_file.control = self.control
         self.going[index] = run
-        self._roots.append(run.folder.root.resolve())
+        self._made.append(run.folder.root)
 
     # -- ending --------------------------------------------------------------------------------
 

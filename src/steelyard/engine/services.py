@@ -6,7 +6,7 @@ The only place where secrets become values: parameters are revealed just before 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -130,6 +130,9 @@ class Maker:
     clock: Clock
     endpoints: EndpointPool
     base_dir: Path
+    _benchmarks: dict[bytes, Benchmark] = field(default_factory=dict)
+    """The first of each kind and parameters: the others may share what it has read."""
+    _found: dict[tuple[Kind, str], Found] = field(default_factory=dict)
 
     def found(self, kind: Kind, name: str) -> Found:
         """Find the class that an id names; where else to look is a subclass's to say.
@@ -156,12 +159,13 @@ class Maker:
         """
         root = written or Node({}, Origin("", Where()))
         try:
-            found = self.found(kind, spec.id)
+            found = self._found.get((kind, spec.id)) or self.found(kind, spec.id)
         except BadInput as error:
             where = root.nearest((*at, "id")).origin.where
             raise BadInput.of(
                 [Problem(p.message, where, p.remedy) for p in error.problems]
             ) from error
+        self._found[kind, spec.id] = found
         params = self.secrets.reveal_tree(spec.params)
         folder = pack_folder(spec.id, self.base_dir) if kind is Kind.BENCHMARK else None
         if folder is not None:
@@ -172,7 +176,19 @@ class Maker:
         except ValidationError as error:
             raise BadInput.of(problems_of(error.errors(), root, model, prefix=at)) from error
         what = f"the {kind.value} {spec.id!r}: its constructor"
-        return own_code(what, found.component, lambda: found.component(checked))
+        made = own_code(what, found.component, lambda: found.component(checked))
+        return self._shared(made, spec) if kind is Kind.BENCHMARK else made
+
+    def _shared(self, made: Benchmark, spec: ComponentSpec) -> Benchmark:
+        """Let a benchmark share what the first one of its kind and parameters has read."""
+        import orjson
+
+        params = orjson.dumps(spec.params, option=orjson.OPT_SORT_KEYS, default=repr)
+        first = self._benchmarks.setdefault(f"{spec.id}\0".encode() + params, made)
+        if first is not made:
+            what = f"the benchmark {spec.id!r}: share()"
+            own_code(what, made, lambda: made.share(first))
+        return made
 
     def services(self, spec: RequestSpec) -> Services:
         """Make everything that the executions of a request share."""

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -70,11 +70,19 @@ class PackBenchmark(Benchmark):
     def __init__(self, params: BaseModel) -> None:
         super().__init__(params)
         self._folder_digests: dict[str, str] = {}
+        self._cases: list[tuple[Task, ...]] = []
+        """One entry, once they are read; shared by those that share the pack."""
         self.asks_judges = True
         """False: a judge that would have to be asked counts as satisfied; for `pack check`."""
         self.judge_faults: dict[str, str] | None = None
         """By task, why a judge gave no verdict; kept where a mapping is put here, as `pack check`
         does."""
+
+    def share(self, earlier: Self) -> None:
+        """Take over the pack, and its cases once they are read; what is wrong is found anew."""
+        if isinstance(earlier, PackBenchmark) and "pack" in earlier.__dict__:
+            self.__dict__["pack"] = earlier.pack
+            self._cases = earlier._cases
 
     @cached_property
     def pack(self) -> Pack:
@@ -132,7 +140,9 @@ class PackBenchmark(Benchmark):
 
     def load_tasks(self) -> Sequence[Task]:
         """Read and check every case."""
-        return load_cases(self.pack)
+        if not self._cases:
+            self._cases.append(tuple(load_cases(self.pack)))
+        return self._cases[0]
 
     def task_ids(self) -> Sequence[str] | None:
         """Give the ids of all cases, where they can be read here."""
