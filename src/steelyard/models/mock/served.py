@@ -6,7 +6,6 @@ its caller's connections are open.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -69,6 +68,8 @@ async def served(wanted: ServedMock) -> AsyncIterator[int]:
         BadInput: there is no such benchmark, or it has no reference answers.
         Fault: nothing can listen here.
     """
+    import asyncio  # a dry run reads URLs, and needs no loop
+
     from steelyard.models.mock.references import from_benchmark
     from steelyard.models.mock.server import MockSettings, listening
 
