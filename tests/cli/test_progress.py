@@ -200,6 +200,9 @@ def test_a_budget_and_a_slow_attempt_are_named() -> None:
     assert "$0.2500 of $2.00, t 1 #2 in run for 100 s, 10 s" in line
     quick = Underway("t", 1, "run", 1.0, 2.0)
     assert "#1" not in described(progress(slowest=(quick,)))
+    assert "1,234,567 tokens, $0.2500" in described(progress(tokens=1_234_567, cost_usd=0.25))
+    assert "7 tokens, cost unknown, 10 s" in described(progress(tokens=7, cost_usd=None))
+    assert "tokens" not in described(progress())
     assert "cost unknown of $2.00" in described(progress(budget_usd=2.0, cost_usd=None))
 
 

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import socket
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
+from steelyard.components.clock import AgentTimer
 from steelyard.components.issues import AttemptFault, IssueCode
 from steelyard.components.model import ModelResponse
+from steelyard.models.calls import LOST, SAID_AGAIN_S, Calls, Failure
 from steelyard.models.client import Endpoint
+from steelyard.models.lines import Line
+from steelyard.models.slots import AdaptiveLimit, Slots
+from steelyard.testing.clock import FakeClock
 from steelyard.testing.endpoint import MockEndpoint
-from tests.models.calling import PROTOCOLS, ask, client_of, endpoint, fault_of, with_endpoint
+from tests.models.calling import PROTOCOLS, QUICK, ask, client_of, endpoint, fault_of, with_endpoint
 
 pytestmark = pytest.mark.integration
 
@@ -243,3 +249,76 @@ def test_a_client_outlives_the_restart_of_its_endpoint() -> None:
                 await made.close()
 
     asyncio.run(run())
+
+
+def test_an_endpoint_that_does_not_answer_is_said_once_while_it_is_tried_again(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))  # nobody listens there
+        url = f"http://127.0.0.1:{held.getsockname()[1]}/v1"
+
+        async def work(made: Endpoint) -> None:
+            for _ in range(3):
+                await fault_of(client_of(made).generate(ask("x")))
+
+        with caplog.at_level(logging.WARNING):
+            with_endpoint(url, work, max_request_retries=2)
+    (said,) = [record.getMessage() for record in caplog.records]
+    assert said.startswith(f"{url.removesuffix('/v1')} ")
+    assert said.endswith("; it is tried again, up to 2 times a call")
+
+
+@pytest.mark.parametrize("model", ["slow-down", "flaky-500"])
+def test_an_endpoint_that_answers_though_not_with_an_answer_is_not_called_silent(
+    mock: MockEndpoint, model: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.WARNING):
+        succeeds(mock, "openai-chat", model)
+    assert caplog.records == []
+
+
+def test_silence_is_said_again_once_it_was_broken_and_not_often(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    clock = FakeClock()
+    line = Line(object(), Slots(AdaptiveLimit(4)), None, None)  # type: ignore[arg-type]
+    none = Failure(LOST, "did not answer")
+    tries: list[Any] = []
+
+    async def send() -> Any:
+        return tries.pop(0)
+
+    async def asleep(_: float) -> None:
+        return
+
+    calls = Calls(line, "http://a", max_retries=1, clock=clock, seed=0, backoff=QUICK, sleep=asleep)
+
+    async def call(*outcomes: Any) -> None:
+        tries[:] = outcomes
+        await calls.make(send, body_bytes=1, timer=AgentTimer(clock))
+
+    async def work() -> list[int]:
+        counts = []
+        for wait_s, outcomes in (
+            (0, (none, none)),
+            (100, (none, none)),  # it has been silent all the time
+            (0, (none, Answered())),
+            (0, (none, Answered())),  # it had answered
+            (0, (none, Answered())),  # now and then a connection breaks off: that is said already
+            (SAID_AGAIN_S + 100, (none, none)),
+        ):
+            clock.advance(wait_s)
+            await call(*outcomes)
+            counts.append(len(caplog.records))
+        return counts
+
+    with caplog.at_level(logging.WARNING):
+        assert asyncio.run(work()) == [1, 1, 1, 2, 2, 3]
+    assert caplog.records[0].getMessage() == "http://a did not answer; it is tried again, once more"
+
+
+class Answered:
+    """A try that brought an answer."""
+
+    counts = None

@@ -92,7 +92,9 @@ def describe(progress: Progress, standing: Standing) -> str:
         parts.append(f"{progress.retries} retries{waiting}")
     if progress.reused:
         parts.append(f"{progress.reused} reused")
-    if progress.cost_usd or progress.budget_usd is not None:
+    if progress.tokens:
+        parts.append(f"{progress.tokens:,} tokens")
+    if progress.cost_usd != 0 or progress.budget_usd is not None:
         cost = "cost unknown" if progress.cost_usd is None else f"${usd(progress.cost_usd)}"
         limit = "" if progress.budget_usd is None else f" of ${usd(progress.budget_usd, 2)}"
         parts.append(f"{cost}{limit}")

@@ -66,6 +66,8 @@ class Progress:
     """Executions so far that another one replaces."""
     waiting: int = 0
     """Attempts among the queued that wait for a retry."""
+    tokens: int = 0
+    """Of model calls, input and output, of attempts that have ended."""
 
     @property
     def queued(self) -> int:
@@ -92,6 +94,7 @@ class Progress:
             "retries": self.retries,
             "waiting_for_retry": self.waiting,
             "cost_usd": without_noise(self.cost_usd),
+            "tokens": self.tokens,
             "budget_usd": self.budget_usd,
             "elapsed_s": round(self.elapsed_s, 1),
             "slowest": [

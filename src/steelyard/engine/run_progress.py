@@ -28,6 +28,7 @@ def progress_of(run: RunState, now_s: float) -> Progress:
         issues=dict(run.issue_counts),
         reused=run.reused,
         cost_usd=run.cost_usd,
+        tokens=run.tokens,
         elapsed_s=(run.ended_s or now_s) - run.began_s,
         slowest=tuple(_slowest(run, now_s)),
         budget_usd=run.plan.budget.usd,

@@ -71,6 +71,8 @@ class RunState:
     ended: bool = False
     reused: int = 0
     cost_usd: float | None = 0.0
+    tokens: int = 0
+    """Of model calls of attempts that have ended, those taken from an earlier run left out."""
     model_calls_succeeded: int = 0
     ended_s: float | None = None
     told: AttemptObserver | None = None
@@ -414,6 +416,7 @@ class RunState:
         return progress_of(self, now_s)
 
     def _add_cost(self, spent: Usage) -> None:
+        self.tokens += spent.input_tokens + spent.output_tokens
         known = self.cost_usd is not None and spent.cost_usd is not None
         self.cost_usd = (self.cost_usd or 0.0) + (spent.cost_usd or 0.0) if known else None
 

@@ -7,6 +7,7 @@ clients (`client.py`) and the gateway stand in the same queue.
 from __future__ import annotations
 
 import asyncio
+import logging
 import random
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -20,9 +21,13 @@ from steelyard.models.protocols.form import TokenCounts
 from steelyard.models.refusals import Verdict
 from steelyard.models.upstream import HttpAnswer
 
+log = logging.getLogger(__name__)
+
 PROBE_S: Final = 0.25
 """How long the first call of an endpoint goes alone: a wrong key then costs one call, not one
 for every slot, and a right one at most this long, once."""
+SAID_AGAIN_S: Final = 60.0
+"""A connection now and then that breaks off is said no more often."""
 CHARACTERS_PER_TOKEN: Final = 4
 Sleep = Callable[[float], Awaitable[None]]
 
@@ -99,6 +104,8 @@ class Calls:
     ) -> None:
         self.succeeded = 0
         """Over all attempts; while 0, a rejection is a fault of the request."""
+        self._said: tuple[int, float] | None = None
+        """When its silence was last said, and how many calls had succeeded then."""
         self._line = line
         self._origin = origin
         self._max_retries = max_retries
@@ -145,8 +152,24 @@ class Calls:
             after_s = retry_after_s(asked, self._clock.now())
             wait_s = self._backoff.wait_s(retries, after_s, self._chance)
             retries += 1
+            if outcome.answer is None:
+                self._say_silence(outcome)
             with timer.waiting():
                 await self._sleep(wait_s)
+
+    def _say_silence(self, failure: Failure) -> None:
+        """Say that nothing answers: who waits should know what for.
+
+        Once; again only where it has answered since, and not more than once in a while.
+        """
+        now_s = self._clock.monotonic()
+        if self._said is not None:
+            succeeded, at_s = self._said
+            if succeeded == self.succeeded or now_s - at_s < SAID_AGAIN_S:
+                return
+        self._said = (self.succeeded, now_s)
+        more = "once more" if self._max_retries == 1 else f"up to {self._max_retries} times a call"
+        log.warning("%s %s; it is tried again, %s", self._origin, failure.message, more)
 
     def fault_of(self, failure: Failure, retries: int) -> AttemptFault:
         """Name the cause of a call that failed for good."""
