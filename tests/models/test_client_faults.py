@@ -13,10 +13,11 @@ import pytest
 from steelyard.components.clock import AgentTimer
 from steelyard.components.issues import AttemptFault, IssueCode
 from steelyard.components.model import ModelResponse
+from steelyard.models.adaptive import AdaptiveLimit
 from steelyard.models.calls import LOST, SAID_AGAIN_S, Calls, Failure
 from steelyard.models.client import Endpoint
 from steelyard.models.lines import Line
-from steelyard.models.slots import AdaptiveLimit, Slots
+from steelyard.models.slots import Slots
 from steelyard.testing.clock import FakeClock
 from steelyard.testing.endpoint import MockEndpoint
 from tests.models.calling import PROTOCOLS, QUICK, ask, client_of, endpoint, fault_of, with_endpoint
