@@ -1,0 +1,369 @@
+"""Scanners over sets: all is read once, a fault is named, what judges cost is held."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+
+from steelyard.components.issues import AttemptFault, IssueCode
+from steelyard.components.model import ModelRequest, ModelResponse
+from steelyard.components.scanner import Finding, FindingSeverity, ScannedAttempt, Scanner
+from steelyard.components.values import Usage
+from steelyard.config.redaction import Redactor
+from steelyard.config.secrets import SecretStore
+from steelyard.evalset.chosen_scanners import JudgeModel, version_of
+from steelyard.evalset.findings import ScanSpending, finding_counts, findings_by_attempt
+from steelyard.evalset.following import standing_of
+from steelyard.evalset.spent import set_spending
+from steelyard.models.allowance import Allowance
+from steelyard.results.layout import RunFiles
+from steelyard.results.lock import RunLock
+from steelyard.results.reader import RunReader
+from steelyard.testing.fake_model import ScriptedEndpoint, response
+from tests.evalset.living_sets import LivingSet, living_set
+from tests.evalset.scanner_of_tests import (
+    Artifacts,
+    Asks,
+    FailsAtOne,
+    LengthParams,
+    NewerWords,
+    Wild,
+    Words,
+)
+from tests.evalset.scanning_sets import log_of, made, scanned, views
+
+STEPS = {"harness": {"steps": True}}
+
+
+@pytest.fixture
+def thinking(tmp_path: Path) -> LivingSet:
+    """Four cells of two cases; in each the agent says `thinking`."""
+    living = living_set(tmp_path)
+    living.run_all(**STEPS)
+    living.end()
+    return living
+
+
+class Counts(Words):
+    """Remembers what it was handed."""
+
+    id = "counts"
+    seen: ClassVar[list[str]] = []
+
+    async def scan(self, attempt: ScannedAttempt) -> Sequence[Finding]:
+        self.seen.append(attempt.record.task_id)
+        return await super().scan(attempt)
+
+
+def test_every_attempt_is_read_and_what_is_found_is_kept(thinking: LivingSet) -> None:
+    result = scanned(thinking, made(Words))
+    assert (result.attempts, result.read, len(result.new)) == (8, 8, 8)
+    assert result.exit_status == 0
+    (view, *_) = views(thinking)
+    one = view.finding
+    assert (one.scanner, one.version, one.category, one.step) == ("words", "1", "word", 0)
+    assert (one.matrix_key, one.evidence, one.confidence) == ("refunds/base/1", "think", 0.5)
+    assert len({view.finding.id for view in views(thinking)}) == 8
+
+
+def test_scanning_twice_reads_nothing_twice_and_adds_nothing(thinking: LivingSet) -> None:
+    Counts.seen.clear()
+    scanned(thinking, made(Counts))
+    assert len(Counts.seen) == 8
+    before = thinking.opened.files.findings.read_bytes()
+    again = scanned(thinking, made(Counts))
+    assert len(Counts.seen) == 8
+    assert (again.attempts, again.read, again.new) == (8, 0, ())
+    assert thinking.opened.files.findings.read_bytes() == before
+
+
+def test_only_chosen_cells_are_read_and_the_rest_later(thinking: LivingSet) -> None:
+    cells = thinking.opened.cells
+    assert scanned(thinking, made(Words), cells=cells[:1]).read == 2
+    assert scanned(thinking, made(Words)).read == 6
+
+
+def test_a_newer_version_reads_all_anew_and_supersedes(thinking: LivingSet) -> None:
+    scanned(thinking, made(Words))
+    assert len(scanned(thinking, made(NewerWords)).new) == 8
+    states = [(view.finding.version, view.shown_state) for view in views(thinking)]
+    assert states == [("1", "superseded")] * 8 + [("2", "open")] * 8
+    counts = finding_counts(thinking.opened)
+    assert {
+        "scanner": "words",
+        "severity": "low",
+        "state": "open",
+        "agent": "base",
+        "count": 4,
+    } in (counts)
+    by_attempt = findings_by_attempt(thinking.opened)
+    assert len(by_attempt) == 8
+    assert [view.finding.version for view in by_attempt[0, "t0", 1]] == ["2"]
+
+
+def test_other_parameters_are_another_version(thinking: LivingSet) -> None:
+    one, other = made(Artifacts, least=1)[0], made(Artifacts, least=2)[0]
+    assert version_of(one) != version_of(other)
+    assert version_of(one) == version_of(Artifacts(LengthParams(least=1)))
+    assert version_of(made(Words)[0]) == "1"
+
+
+def test_an_attempt_that_was_executed_again_supersedes_what_was_found_before(
+    thinking: LivingSet,
+) -> None:
+    scanned(thinking, made(Words))
+    thinking.run(0, run_id="again", **STEPS)
+    stale = [view.finding.cell for view in views(thinking) if view.is_superseded]
+    assert stale == [0, 0]  # before any scanner has read the new execution
+    assert len(scanned(thinking, made(Words)).new) == 2
+    found = views(thinking)
+    assert len(found) == 10
+    assert sorted(view.finding.run == "again" for view in found if not view.is_superseded) == (
+        [False] * 6 + [True] * 2
+    )
+
+
+def test_what_was_taken_over_by_another_run_is_not_read_again(thinking: LivingSet) -> None:
+    scanned(thinking, made(Words))
+    thinking.run(0, run_id="taken", runtime={"reuse": True}, **STEPS)
+    reader = RunReader(thinking.opened.files.cell(thinking.opened.cells[0].folder) / "taken")
+    assert all(record.reused_from for record in reader.records())
+    result = scanned(thinking, made(Words))
+    assert (result.attempts, result.read) == (8, 0)
+    assert not any(view.is_superseded for view in views(thinking))
+
+
+def test_a_record_at_which_a_scanner_fails_is_named_and_the_rest_goes_on(
+    thinking: LivingSet,
+) -> None:
+    result = scanned(thinking, made(FailsAtOne, Words))
+    assert result.exit_status == 1
+    assert result.fault_count == len(result.faults) == 4
+    assert str(result.faults[0]) == "fails-at-one: refunds/base/1 t1 #1: RuntimeError: as asked"
+    assert len(result.new) == 12
+    again = scanned(thinking, made(FailsAtOne))
+    assert again.fault_count == 4  # what was not read is tried again
+
+
+def test_what_is_no_list_of_findings_is_a_fault_of_the_scanner(thinking: LivingSet) -> None:
+    result = scanned(thinking, made(Wild))
+    assert result.exit_status == 1
+    assert "not a Finding" in result.faults[0].message
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        Finding("c", FindingSeverity.LOW, "m", "e", 0, 1.5),
+        Finding("c", FindingSeverity.LOW, "m", "e", 0, float("nan")),
+        Finding("c", FindingSeverity.LOW, "m", "e", -1),
+        Finding("c", FindingSeverity.LOW, "m", "e", True),
+        Finding("c", "grave", "m", "e"),  # type: ignore[arg-type]
+        Finding("c", FindingSeverity.LOW, None, "e"),  # type: ignore[arg-type]
+    ],
+)
+def test_a_malformed_finding_is_never_kept(thinking: LivingSet, bad: Finding) -> None:
+    class Malformed(Words):
+        id = "malformed"
+
+        async def scan(self, attempt: ScannedAttempt) -> Sequence[Finding]:
+            return [bad]
+
+    assert scanned(thinking, made(Malformed)).fault_count == 8
+    assert views(thinking) == []
+
+
+def test_a_damaged_trajectory_is_a_fault_at_its_record_alone(thinking: LivingSet) -> None:
+    root = thinking.opened.run_dir(thinking.opened.cells[0])
+    assert root is not None
+    (path,) = root.glob("tasks/t0/attempt-1/trajectory.json")
+    path.write_text("{}")
+    result = scanned(thinking, made(Words))
+    assert [(fault.case, fault.matrix_key) for fault in result.faults] == [("t0", "refunds/base/1")]
+    assert len(result.new) == 7
+
+
+def test_a_run_that_cannot_be_read_is_named_and_the_rest_is_read(thinking: LivingSet) -> None:
+    root = thinking.opened.run_dir(thinking.opened.cells[1])
+    assert root is not None
+    RunFiles(root).document.write_text("{}")
+    result = scanned(thinking, made(Words))
+    assert len(result.unreadable) == 1
+    assert result.exit_status == 1
+    assert len(result.new) == 6
+
+
+def test_secrets_are_hidden_by_value_before_anything_is_cut(thinking: LivingSet) -> None:
+    secret = "sk-very-secret-0123456789"
+    store = SecretStore({})
+    store.put("env:KEY", secret)
+
+    class Leaks(Words):
+        id = "leaks"
+
+        async def scan(self, attempt: ScannedAttempt) -> Sequence[Finding]:
+            if attempt.record.task_id == "t1":
+                raise RuntimeError("x" * 990 + secret)
+            return [
+                Finding("c", FindingSeverity.HIGH, f"said {secret}", "x" * 3_990 + secret * 3, 0)
+            ]
+
+    result = scanned(thinking, made(Leaks), redact=Redactor(store).text)
+    written = thinking.opened.files.findings.read_text() + thinking.opened.files.scans.read_text()
+    for text in (written, json.dumps(result.as_json())):
+        assert "sk-very" not in text
+        assert "said [redacted]" in text
+
+
+def test_artifacts_are_handed_over_by_their_paths(tmp_path: Path) -> None:
+    living = living_set(tmp_path, agents=("base",), repeats=1)
+    root = living.run(
+        0,
+        harness={"execs": "cp /etc/hostname out.txt"},
+        execution={"save_artifacts": [{"paths": ["out.txt"]}]},
+    )
+    records = list(RunReader(root).records())
+    assert all(record.artifacts for record in records)
+    result = scanned(living, made(Artifacts))
+    host = Path("/etc/hostname").read_text()
+    assert [one.evidence for one in result.new] == [f"out.txt: {host}"] * 2
+
+
+def test_a_scan_waits_for_another_process_that_scans(thinking: LivingSet) -> None:
+    lock = RunLock.acquire(thinking.opened.files.scan_lock)
+    waits = threading.Event()
+
+    async def both() -> int:
+        from steelyard.evalset.scanning import scan_set
+
+        async with asyncio.TaskGroup() as tasks:
+            scan = tasks.create_task(scan_set(thinking.opened, made(Words), on_wait=waits.set))
+            while not waits.is_set():
+                await asyncio.sleep(0.01)
+            assert not thinking.opened.files.scans.exists()
+            lock.release()
+        return scan.result().read
+
+    assert asyncio.run(both()) == 8
+
+
+# -- judges ------------------------------------------------------------------------------------
+
+
+def judge(*answers: object, usd: float | None = None, cost: float = 0.25) -> JudgeModel:
+    """Give a judge whose calls cost so much, settled as a real client settles them."""
+    allowance = Allowance(usd=usd)
+
+    async def answer(_request: ModelRequest) -> ModelResponse:
+        allowance.check()
+        said = answers[0]
+        if isinstance(said, Exception):
+            raise said
+        usage = Usage(10, 5, requests=1, cost_usd=cost)
+        allowance.spend(usage)
+        return response(str(said), usage=usage)
+
+    class Endpoint(ScriptedEndpoint):
+        def client(self, *_: object, **__: object):  # type: ignore[no-untyped-def]
+            from steelyard.testing.fake_model import ScriptedModel
+
+            return ScriptedModel(answer)
+
+    return JudgeModel(Endpoint(), allowance)
+
+
+def test_what_judges_cost_counts_with_the_set(thinking: LivingSet) -> None:
+    result = scanned(thinking, made(Asks, Words), judge=judge("yes"))
+    assert {one.scanner for one in result.new} == {"asks", "words"}
+    assert result.spent.requests == 8
+    assert result.spent.cost_usd == pytest.approx(2.0)
+    assert ScanSpending(thinking.opened.files).read_on().cost_usd == pytest.approx(2.0)
+    assert set_spending(thinking.opened).cost_usd == pytest.approx(2.0)
+    assert standing_of(thinking.opened).spent.cost_usd == pytest.approx(2.0)
+    assert scanned(thinking, made(Asks), judge=judge("yes")).spent.requests == 0
+
+
+def test_a_judge_is_held_to_what_the_budget_has_left(thinking: LivingSet) -> None:
+    result = scanned(thinking, made(Asks), judge=judge("yes", usd=0.5))
+    assert result.exit_status == 4
+    assert result.stopped is not None
+    assert result.spent.cost_usd is not None
+    assert result.spent.cost_usd <= 0.5 + 7 * 0.25  # one call for each that was under way
+    assert result.read < 8
+    assert result.fault_count == 0
+    rest = scanned(thinking, made(Asks), judge=judge("yes"))
+    assert rest.read == 8 - result.read
+
+
+def test_a_judge_with_nothing_left_is_never_asked(thinking: LivingSet) -> None:
+    result = scanned(thinking, made(Asks), judge=judge("yes", usd=0.0))
+    assert (result.exit_status, result.spent.requests, result.read) == (4, 0, 0)
+
+
+def test_a_judge_that_does_not_answer_is_a_fault_and_no_finding(thinking: LivingSet) -> None:
+    fault = AttemptFault(IssueCode.MODEL_UNAVAILABLE, "gone")
+    result = scanned(thinking, made(Asks), judge=judge(fault))
+    assert result.fault_count == 8
+    assert result.read == 0
+    assert log_of(thinking).findings == {}
+
+
+def test_a_scanner_that_did_not_say_so_gets_no_judge(thinking: LivingSet) -> None:
+    class Sneaky(Asks):
+        id = "sneaky"
+        needs_model: ClassVar[bool] = False
+
+    result = scanned(thinking, made(Sneaky), judge=judge("yes"))
+    assert result.fault_count == 8
+    assert "needs_model" in result.faults[0].message
+    assert result.spent.requests == 0
+
+
+def test_several_attempts_wait_for_the_judge_at_once(thinking: LivingSet) -> None:
+    at_once, most = 0, 0
+
+    class Slow(Scanner):
+        api = 1
+        id = "slow"
+        needs_model: ClassVar[bool] = True
+
+        async def scan(self, attempt: ScannedAttempt) -> Sequence[Finding]:
+            nonlocal at_once, most
+            at_once += 1
+            most = max(most, at_once)
+            await asyncio.sleep(0.05)
+            at_once -= 1
+            return []
+
+    from steelyard.components.environment import NoParams
+
+    scanned(thinking, [Slow(NoParams())], judge=judge("yes"))
+    assert 2 <= most <= 8
+
+
+def test_a_cancelled_scan_ends_and_keeps_what_it_has(thinking: LivingSet) -> None:
+    class Hangs(Words):
+        id = "hangs"
+        needs_model: ClassVar[bool] = True
+
+        async def scan(self, attempt: ScannedAttempt) -> Sequence[Finding]:
+            if attempt.record.task_id == "t1":
+                await asyncio.Event().wait()
+            return await super().scan(attempt)
+
+    async def cancelled() -> None:
+        from steelyard.evalset.scanning import scan_set
+
+        async with asyncio.timeout(1.5):
+            await scan_set(thinking.opened, made(Hangs), judge=judge("yes"))
+
+    with pytest.raises(TimeoutError):
+        asyncio.run(cancelled())
+    assert len(log_of(thinking).findings) == 4
+    assert RunLock.try_acquire(thinking.opened.files.scan_lock) is not None
