@@ -13,10 +13,12 @@ from typing import Any, Final
 
 from steelyard.components.issues import Issue, IssueCode, Outcome, Phase
 from steelyard.components.values import Trust, Usage
+from steelyard.engine.events import RunOutcome
 from steelyard.evalset.expansion import Cell, derived_seed
 from steelyard.evalset.keys import matrix_key
 from steelyard.evalset.layout import SetFiles, cell_folder
 from steelyard.evalset.set_document import PinnedAgent, PinnedPack, SetCell, SetDocument
+from steelyard.evalset.submissions import Submission
 from steelyard.results.layout import RunFiles
 from steelyard.results.lines import encode
 from steelyard.results.records import AttemptRecord, Timing
@@ -172,13 +174,18 @@ def write_set(
         cells=tuple(cells),
     )
     files.document.write_text(json.dumps(document.as_json()))
-    began = {"event": "began", "kind": "submit", "at": CREATED_AT, "budget_usd": None}
-    lines: list[dict[str, Any]] = [{**began, "cells": [cell.index for cell in cells]}]
-    if outcome is not None:
-        lines.append({"event": "ended", "outcome": outcome, "exit_status": 0, "at": CREATED_AT})
-    files.submissions.write_bytes(
-        b"".join(encode({"schema": "submission/1", **line}) for line in lines)
+    files.submissions.mkdir()
+    submission = Submission(
+        1,
+        "submit",
+        CREATED_AT,
+        None,
+        tuple(cell.index for cell in cells),
+        None if outcome is None else RunOutcome(outcome),
+        None if outcome is None else 0,
+        None if outcome is None else CREATED_AT,
     )
+    (files.submissions / "0001.json").write_text(json.dumps(submission.as_json()))
     for cell in cells:
         found = records(cell)
         if found is None:

@@ -44,6 +44,16 @@ COMMANDS: Final[Mapping[str, CommandRow]] = MappingProxyType(
         "findings": CommandRow(
             "steelyard.cli.evalset_findings:findings", "List, show and triage what scanners found."
         ),
+        "report": CommandRow(
+            "steelyard.cli.evalset_report:report", "Say what came of a set, in six formats."
+        ),
+        "compare": CommandRow(
+            "steelyard.cli.evalset_compare:compare", "Say what changed from one set to another."
+        ),
+        "export": CommandRow(
+            "steelyard.cli.evalset_export:export", "Write a row for each attempt at a case."
+        ),
+        "sql": CommandRow("steelyard.cli.evalset_sql:sql", "Ask the rows of a set in SQL."),
         "list": CommandRow("steelyard.cli.evalset_list:list_sets", "List the sets there are."),
     }
 )

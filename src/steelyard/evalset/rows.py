@@ -1,4 +1,4 @@
-"""A row for each case of a set, made from its record the moment it is there.
+"""A row for each attempt at a case of a set, made from its record the moment it is there.
 
 Nothing is stored twice: rows are what the cells' records say, with the cell's parts beside them.
 """
@@ -7,12 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
+from steelyard.components.benchmark import MetricSpec
 from steelyard.components.issues import Outcome
 from steelyard.evalset.set_document import SetCell
 from steelyard.evalset.set_reader import OpenedSet
+from steelyard.results.documents import part
 from steelyard.results.records import AttemptRecord
+from steelyard.results.tallies import counted_value, metric_specs
+
+PASSED: Final = "pass"
+FAILED: Final = "fail"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,24 +46,36 @@ class Row:
     case: str
     attempt: int
     score: float | None
-    """The primary metric; None where it was not scored."""
-    correct: bool | None
-    """Of a benchmark whose primary metric is binary."""
+    """What it counts as in the primary metric, by the benchmark's rule for failures; None where it
+    does not count."""
+    verdict: str | None
+    """`pass` or `fail` where the primary metric is binary; None where it does not count."""
     metrics: Mapping[str, float | bool]
+    """Every metric, as scoring gave it."""
     outcome: Outcome
     issue_codes: tuple[str, ...]
+    """Of all executions."""
     cost_usd: float | None
+    """None where a call had no known price."""
     input_tokens: int
     output_tokens: int
     requests: int
+    queued_s: float
+    setup_s: float
     agent_s: float
-    elapsed_s: float | None
-    """From start to end of its last execution."""
+    waited_s: float
+    collect_s: float
+    evaluate_s: float
+    duration_s: float
+    """Its phases together, by a clock that does not step; waiting for a start is not in it."""
     trust: str | None
     category: str | None
     cluster: str | None
     executions: int
     is_reused: bool
+    """Taken over from an earlier run, which paid for it."""
+    is_flagged: bool
+    """A secret stands in one of its kept files."""
     trace_path: str | None
     """The trajectory, relative to the set's folder."""
     started_at: str | None
@@ -84,13 +102,26 @@ def cell_rows(opened: OpenedSet, cell: SetCell) -> Iterator[Row]:
         yield context.row(record)
 
 
+def metric_names(opened: OpenedSet) -> list[str]:
+    """List the metrics of all packs, each once, in the order of the cells."""
+    found: dict[str, None] = {}
+    packs = set()
+    for cell in opened.cells:
+        key = cell.pack.slug, cell.pack.version, cell.pack.digest
+        if key not in packs and (reader := opened.reader(cell)) is not None:
+            packs.add(key)
+            info = part(reader.document, "benchmark_info")
+            found |= dict.fromkeys(spec.name for spec in metric_specs(info))
+    return list(found)
+
+
 @dataclass(frozen=True, slots=True)
 class RowContext:
     """What all rows of a cell share."""
 
     opened: OpenedSet
     cell: SetCell
-    primary: str
+    primary: MetricSpec | None
     model: str
     run: str
     """The run directory, relative to the set's folder."""
@@ -100,18 +131,18 @@ class RowContext:
         cls, opened: OpenedSet, cell: SetCell, document: Mapping[str, Any], root: str
     ) -> RowContext:
         """Take it from a run's `run.json`."""
-        info = document.get("benchmark_info") or {}
-        request = document.get("request") or {}
-        model = (request.get("model") or {}).get("id", "none")
+        info = part(dict(document), "benchmark_info")
+        primary = str(info.get("primary"))
+        spec = next((spec for spec in metric_specs(info) if spec.name == primary), None)
+        model = part(part(dict(document), "request"), "model").get("id", "none")
         run = root.removeprefix(str(opened.root)).lstrip("/")
-        return cls(opened, cell, str(info.get("primary", "score")), str(model), run)
+        return cls(opened, cell, spec, str(model), run)
 
     def row(self, record: AttemptRecord) -> Row:
         """Make the row of a record."""
-        cell, timing = self.cell, record.timing
-        value = record.metrics.get(self.primary)
-        trajectory = record.trajectory or {}
-        path = trajectory.get("path")
+        cell, timing, spec = self.cell, record.timing, self.primary
+        score = None if spec is None else counted_value(spec, record.outcome, record.metrics)
+        path = (record.trajectory or {}).get("path")
         return Row(
             set_id=self.opened.set_id,
             set_name=self.opened.name,
@@ -128,34 +159,42 @@ class RowContext:
             seed=cell.cell.seed,
             case=record.task_id,
             attempt=record.attempt,
-            score=None if value is None else float(value),
-            correct=value if isinstance(value, bool) else None,
+            score=score,
+            verdict=_verdict(spec, score),
             metrics=record.metrics,
             outcome=record.outcome,
-            issue_codes=tuple(dict.fromkeys(issue.code for issue in record.issues)),
+            issue_codes=tuple(dict.fromkeys(issue.code.value for issue in record.issues)),
             cost_usd=record.usage.cost_usd,
             input_tokens=record.usage.input_tokens,
             output_tokens=record.usage.output_tokens,
             requests=record.usage.requests,
+            queued_s=timing.queued_s,
+            setup_s=timing.setup_s,
             agent_s=timing.agent_s,
-            elapsed_s=_elapsed(timing.started_at, timing.finished_at),
-            trust=record.trust,
+            waited_s=timing.waited_s,
+            collect_s=timing.collect_s,
+            evaluate_s=timing.evaluate_s,
+            duration_s=round(
+                timing.setup_s
+                + timing.agent_s
+                + timing.waited_s
+                + timing.collect_s
+                + timing.evaluate_s,
+                6,
+            ),
+            trust=None if record.trust is None else record.trust.value,
             category=record.category,
             cluster=record.cluster,
             executions=record.executions,
             is_reused=record.reused_from is not None,
+            is_flagged=any(one.get("flagged") for one in record.artifacts),
             trace_path=None if path is None else f"{self.run}/{path}",
             started_at=timing.started_at,
             finished_at=timing.finished_at,
         )
 
 
-def _elapsed(began: str | None, ended: str | None) -> float | None:
-    if began is None or ended is None:
+def _verdict(spec: MetricSpec | None, score: float | None) -> str | None:
+    if spec is None or score is None or spec.kind != "binary":
         return None
-    from datetime import datetime
-
-    try:
-        return (datetime.fromisoformat(ended) - datetime.fromisoformat(began)).total_seconds()
-    except ValueError:
-        return None
+    return PASSED if bool(score) == spec.higher_is_better else FAILED

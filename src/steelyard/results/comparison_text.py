@@ -150,11 +150,11 @@ def _differences(found: Sequence[Compared]) -> Section:
         row: list[Cell] = [
             Name(each.second.run_id),
             signed(each.difference.value),
-            _interval(each.difference),
+            difference_interval(each.difference),
             _p(each.test),
         ]
         if is_many:
-            row.append(_NONE if each.p_holm is None else _p_text(each.p_holm))
+            row.append(_NONE if each.p_holm is None else p_text(each.p_holm))
         row += [str(n) for n in (each.tally.wins, each.tally.ties, each.tally.losses)]
         rows.append(tuple(row))
         notes += _notes(each, f"{each.second.run_id}: " if is_many else "")
@@ -164,7 +164,7 @@ def _differences(found: Sequence[Compared]) -> Section:
 
 
 def _notes(each: Compared, name: str) -> Iterable[str]:
-    yield f"{name}{_test_note(each.test)}"
+    yield f"{name}{test_note(each.test)}"
     if each.detectable is not None:
         yield (
             f"{name}with so many tasks a difference of {each.detectable:.3f} is found "
@@ -186,7 +186,8 @@ def _notes(each: Compared, name: str) -> Iterable[str]:
         yield f"{name}without a value in one of the two: {counted_tasks(each.unpaired)}"
 
 
-def _test_note(test: ExactTest) -> str:
+def test_note(test: ExactTest) -> str:
+    """Say which test gave a p."""
     if test.p is None:
         return "no p: no task differs"
     if test.name == "mcnemar":
@@ -244,10 +245,11 @@ def _changes(each: Compared, name: str, limit: int) -> list[Section]:
 
 def _row(difference: Difference, form: str) -> tuple[Cell, ...]:
     value = _signed(difference.value, form)
-    return value, _interval(difference, form), str(difference.tasks)
+    return value, difference_interval(difference, form), str(difference.tasks)
 
 
-def _interval(difference: Difference, form: str = ".3f") -> str:
+def difference_interval(difference: Difference, form: str = ".3f") -> str:
+    """Write the interval of a difference, or why there is none."""
     if difference.clusters < TOO_FEW_CLUSTERS:
         few = difference.clusters < difference.tasks
         return "too few clusters" if few else "too few tasks"
@@ -262,10 +264,11 @@ def _signed(value: float, form: str) -> str:
 
 
 def _p(test: ExactTest) -> str:
-    return _NONE if test.p is None else _p_text(test.p)
+    return _NONE if test.p is None else p_text(test.p)
 
 
-def _p_text(p: float) -> str:
+def p_text(p: float) -> str:
+    """Write a p."""
     return "< 0.0001" if p < 0.0001 else f"{p:.4f}"
 
 

@@ -158,7 +158,7 @@ def judge_run(gate: Gate, metrics: Mapping[str, Any] | None) -> GateResult:
         return GateResult(gate, is_met=False, found=None, said=said)
     higher = bool(score["higher_is_better"])
     interval = estimate["interval"]
-    judged = _judged(gate, label, estimate["value"], interval, estimate["note"], higher=higher)
+    judged = judged_value(gate, label, estimate["value"], interval, estimate["note"], higher=higher)
     if score["official"] is not None:
         return judged
     return GateResult(gate, judged.is_met, judged.found, f"{judged.said} (not official)")
@@ -167,7 +167,7 @@ def judge_run(gate: Gate, metrics: Mapping[str, Any] | None) -> GateResult:
 def judge_difference(gate: Gate, compared: Compared) -> GateResult:
     """Hold a comparison's gain, the difference in the better direction, against a gate."""
     interval = compared.gain_interval
-    return _judged(
+    return judged_value(
         gate,
         f"the gain in {gate.metric} {compared.asked.label}",
         compared.gain,
@@ -177,7 +177,7 @@ def judge_difference(gate: Gate, compared: Compared) -> GateResult:
     )
 
 
-def _judged(
+def judged_value(
     gate: Gate,
     label: str,
     value: float,
@@ -186,6 +186,16 @@ def _judged(
     *,
     higher: bool,
 ) -> GateResult:
+    """Hold a value, or its interval's worse end where a gate must be confident, against a gate.
+
+    Args:
+        gate: what is asked.
+        label: what the value is, for people.
+        value: in the metric's unit.
+        interval: at 95%; None where there is none.
+        note: why there is none.
+        higher: whether more is better.
+    """
     what = label
     if gate.is_confident:
         if interval is None:

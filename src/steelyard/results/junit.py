@@ -31,15 +31,15 @@ MAX_TEXT_CHARS: Final = 4_000
 """Of one test: what its answer was, and why it got nothing."""
 MAX_ALL_TEXT_CHARS: Final = 16_000_000
 """Of all tests of a file; those after it have messages alone."""
+_NO_TIME: Final = "1970-01-01T00:00:00"
 _NOT_XML: Final = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _RAN: Final = frozenset(
     {Outcome.SCORED, Outcome.FAILED_FATAL, Outcome.FAILED_ERROR, Outcome.TIMED_OUT}
 )
-_NO_TIME: Final = "1970-01-01T00:00:00"
 
 
 @dataclass(slots=True)
-class _TestCase:
+class JunitCase:
     """One test: `verdict` is empty where it passed."""
 
     name: str
@@ -52,15 +52,17 @@ class _TestCase:
 
 
 @dataclass(slots=True)
-class _Suite:
+class JunitSuite:
+    """Tests that belong together."""
+
     name: str
     package: str
-    timestamp: str
+    timestamp: str = _NO_TIME
     properties: Mapping[str, object] = field(default_factory=dict)
 
 
 def launch_junit(
-    runs: Sequence[tuple[str, Path]], gates: Sequence[GateResult] = ()
+    runs: Sequence[tuple[str, Path | None]], gates: Sequence[GateResult] = ()
 ) -> Iterator[str]:
     """Give the document of some runs, a suite each and one for gates.
 
@@ -68,13 +70,17 @@ def launch_junit(
     skipped where none ran.
 
     Args:
-        runs: name and run directory.
+        runs: name and run directory; None where it has not begun.
         gates: what was asked of them.
     """
     yield _HEAD
     room = _Room(MAX_ALL_TEXT_CHARS)
     for number, (name, root) in enumerate(runs):
-        yield from _run_suite(number, name, root, room)
+        if root is None:
+            case = JunitCase("run", verdict="skipped", message="not run: it has not begun")
+            yield from _suite(number, JunitSuite(name, name, _NO_TIME), [case])
+        else:
+            yield from _run_suite(number, name, root, room)
     if gates:
         yield from _gate_suite(len(runs), gates)
     yield _FOOT
@@ -90,7 +96,7 @@ def comparison_junit(found: Sequence[Compared], gates: Sequence[GateResult]) -> 
     for number, each in enumerate(found):
         sign = 1 if each.asked.spec.higher_is_better else -1
         cases = [
-            _TestCase(
+            JunitCase(
                 pair.task_id,
                 verdict="failure" if round(sign * pair.difference, 12) < 0 else "",
                 kind="worse",
@@ -100,11 +106,11 @@ def comparison_junit(found: Sequence[Compared], gates: Sequence[GateResult]) -> 
         ]
         paired = {pair.task_id for pair in each.pairs}
         cases += [
-            _TestCase(task_id, verdict="skipped", message="not in both runs with a figure")
+            JunitCase(task_id, verdict="skipped", message="not in both runs with a figure")
             for task_id in dict.fromkeys((*each.first.numbers, *each.second.numbers))
             if task_id not in paired
         ]
-        suite = _Suite(
+        suite = JunitSuite(
             f"{each.second.request}/{each.second.run_id}",
             f"against {each.first.request}/{each.first.run_id}",
             _timestamp(each.second.document),
@@ -117,6 +123,19 @@ def comparison_junit(found: Sequence[Compared], gates: Sequence[GateResult]) -> 
         yield from _suite(number, suite, cases)
     if gates:
         yield from _gate_suite(len(found), gates)
+    yield _FOOT
+
+
+def suites_junit(
+    suites: Iterable[tuple[JunitSuite, Sequence[JunitCase]]], gates: Sequence[GateResult] = ()
+) -> Iterator[str]:
+    """Give a document of suites that others made, and one for gates."""
+    yield _HEAD
+    number = 0
+    for number, (suite, cases) in enumerate(suites, 1):
+        yield from _suite(number - 1, suite, cases)
+    if gates:
+        yield from _gate_suite(number, gates)
     yield _FOOT
 
 
@@ -158,11 +177,11 @@ def _run_suite(number: int, name: str, root: Path, room: _Room) -> Iterator[str]
         planned = reader.settled_ledger.planned
         planned_tasks = -(-planned // (k if isinstance(k, int) and k > 0 else 1))
     except SteelyardError as error:
-        case = _TestCase("run", verdict="error", kind="unreadable", message=str(error))
-        yield from _suite(number, _Suite(name, str(root.name), _NO_TIME), [case])
+        case = JunitCase("run", verdict="error", kind="unreadable", message=str(error))
+        yield from _suite(number, JunitSuite(name, str(root.name), _NO_TIME), [case])
         return
     unseen = planned_tasks - len(states)
-    suite = _Suite(
+    suite = JunitSuite(
         name,
         reader.run_id,
         _timestamp(reader.document),
@@ -176,7 +195,7 @@ def _run_suite(number: int, name: str, root: Path, room: _Room) -> Iterator[str]
     verdicts = [_verdict(state) for state in states.values()]
     yield _suite_head(number, suite, verdicts + ["skipped"] * (unseen > 0), states.values())
     for (task_id, state), verdict in zip(states.items(), verdicts, strict=True):
-        case = _TestCase(task_id, state.seconds, verdict, state.outcome)
+        case = JunitCase(task_id, state.seconds, verdict, state.outcome)
         if verdict == "skipped":
             case.message = f"not run: {state.outcome}"
         elif verdict:
@@ -184,7 +203,7 @@ def _run_suite(number: int, name: str, root: Path, room: _Room) -> Iterator[str]
         yield _case(case, name)
     if unseen > 0:
         yield _case(
-            _TestCase(f"{unseen} more tasks", verdict="skipped", message="never started"), name
+            JunitCase(f"{unseen} more tasks", verdict="skipped", message="never started"), name
         )
     yield _SUITE_FOOT
 
@@ -215,7 +234,7 @@ def _verdict(state: _TaskState) -> str:
 
 
 def _explain(
-    case: _TestCase, reader: RunReader, metric: PrimaryMetric, attempt: int, room: _Room
+    case: JunitCase, reader: RunReader, metric: PrimaryMetric, attempt: int, room: _Room
 ) -> None:
     try:
         record = reader.record(case.name, attempt)
@@ -258,7 +277,7 @@ def _timestamp(document: Mapping[str, Any]) -> str:
 
 def _gate_suite(number: int, gates: Sequence[GateResult]) -> Iterator[str]:
     cases = [
-        _TestCase(
+        JunitCase(
             f"{result.gate.option} {result.gate.request}".strip(),
             verdict="" if result.is_met else "failure",
             kind="gate",
@@ -266,7 +285,7 @@ def _gate_suite(number: int, gates: Sequence[GateResult]) -> Iterator[str]:
         )
         for result in gates
     ]
-    yield from _suite(number, _Suite("gates", "steelyard", _NO_TIME), cases)
+    yield from _suite(number, JunitSuite("gates", "steelyard", _NO_TIME), cases)
 
 
 # -- XML ---------------------------------------------------------------------------------------
@@ -276,7 +295,7 @@ _FOOT: Final = "</testsuites>\n"
 _SUITE_FOOT: Final = "    <system-out/>\n    <system-err/>\n  </testsuite>\n"
 
 
-def _suite(number: int, suite: _Suite, cases: Sequence[_TestCase]) -> Iterator[str]:
+def _suite(number: int, suite: JunitSuite, cases: Sequence[JunitCase]) -> Iterator[str]:
     yield _suite_head(number, suite, [case.verdict for case in cases], cases)
     for case in cases:
         yield _case(case, suite.name)
@@ -285,9 +304,9 @@ def _suite(number: int, suite: _Suite, cases: Sequence[_TestCase]) -> Iterator[s
 
 def _suite_head(
     number: int,
-    suite: _Suite,
+    suite: JunitSuite,
     verdicts: Sequence[str],
-    timed: Iterable[_TestCase | _TaskState],
+    timed: Iterable[JunitCase | _TaskState],
 ) -> str:
     attributes = _attributes(
         {
@@ -313,7 +332,7 @@ def _suite_head(
     return f"  <testsuite{attributes}>\n{block}"
 
 
-def _case(case: _TestCase, suite: str) -> str:
+def _case(case: JunitCase, suite: str) -> str:
     head = _attributes({"classname": suite, "name": case.name, "time": f"{case.seconds:.3f}"})
     if not case.verdict:
         return f"    <testcase{head}/>\n"

@@ -9,10 +9,13 @@ from __future__ import annotations
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
+
+import orjson
 
 from steelyard.components.benchmark import MetricSpec
 from steelyard.components.issues import Outcome
@@ -24,7 +27,8 @@ from steelyard.results.index import KNOWN_ATTEMPT_SCHEMAS
 from steelyard.results.journal import EventKind
 from steelyard.results.lines import LineFile
 from steelyard.results.newest import newest_of
-from steelyard.results.reader import RunReader
+from steelyard.results.plain_files import MAX_DOCUMENT_BYTES, read_plain
+from steelyard.results.reader import RunReader, RunState
 from steelyard.results.records_io import record_to_json
 from steelyard.results.summary import planned_without
 from steelyard.results.tallies import counted_value, metric_specs
@@ -238,13 +242,20 @@ def _described(nothing: CellTally, reader: RunReader, metric: str | None) -> Cel
 
 
 def _add_events(found: CellTally, reader: RunReader) -> None:
-    """Take how many cases were planned, and how the run ended: the first and the last event."""
+    """Take how many cases were planned, and how the run ended."""
     for event in reader.events():
         if event.get("kind") == EventKind.PLANNED:
             tasks = event.get("tasks")
             if isinstance(tasks, int) and tasks >= 0:
                 found.planned = tasks
             break
+    # The snapshot repeats the journal's last event, for which all events would have to be read.
+    with suppress(OSError, ValueError, AttributeError):
+        snapshot = orjson.loads(read_plain(reader.files.progress, MAX_DOCUMENT_BYTES))
+        found.outcome = snapshot.get("outcome")
+    if found.outcome is None:
+        found.is_running = reader.state is RunState.RUNNING
+        found.outcome = None if reader.finished is None else str(reader.finished.get("outcome"))
 
 
 def _raw_records(reader: RunReader) -> Iterator[Mapping[str, Any]]:

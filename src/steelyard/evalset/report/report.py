@@ -10,6 +10,8 @@ from math import fsum
 from typing import Any, Final
 
 from steelyard.components.issues import Outcome
+from steelyard.config.errors import BadInput, Where
+from steelyard.config.validation import nearest
 from steelyard.evalset.report.cell_tally import CellTally, read_cells
 from steelyard.evalset.report.frontier import Choice, frontier
 from steelyard.evalset.report.grouping import (
@@ -32,6 +34,7 @@ from steelyard.stats.quantiles import quantile
 REPORT_SCHEMA: Final = "evalset-report/1"
 NO_METRIC: Final = "the packs' metrics cannot be put together"
 NOT_BEGUN: Final = "nothing has begun"
+NOT_LOADED: Final = "no cases were loaded"
 NO_SUCH_METRIC: Final = "the pack has no such metric"
 MAX_WARNINGS: Final = 50
 
@@ -165,15 +168,46 @@ class SetReport:
         }
 
 
-def report_of(opened: OpenedSet, *, metric: str | None = None) -> SetReport:
-    """Make the report of a set as it stands. Blocking; reads every record once.
+@dataclass(frozen=True, slots=True)
+class ReadSet:
+    """A set that has been read, and its report."""
+
+    opened: OpenedSet
+    cells: tuple[CellTally, ...]
+    report: SetReport
+
+
+def read_set(
+    opened: OpenedSet, *, metric: str | None = None, with_digests: bool = False
+) -> ReadSet:
+    """Read a set as it stands, and make its report. Blocking; reads every record once.
 
     Args:
         opened: the set.
         metric: what is reported; each pack's primary metric by default.
+        with_digests: whether to keep what tells one content of a case from another, for
+            comparisons.
+
+    Raises:
+        BadInput: no pack that has begun has such a metric.
     """
     state = opened.state()
-    return report_of_cells(opened, read_cells(opened, metric=metric), state=state.value)
+    cells = tuple(read_cells(opened, metric=metric, with_digests=with_digests))
+    if metric is not None:
+        _check_metric(metric, cells)
+    return ReadSet(opened, cells, report_of_cells(opened, cells, state=state.value))
+
+
+def _check_metric(metric: str, cells: Sequence[CellTally]) -> None:
+    known = dict.fromkeys(spec.name for cell in cells for spec in cell.specs)
+    if known and metric not in known:
+        near = nearest(metric, known)
+        hint = f"did you mean {near!r}? " if near else ""
+        raise BadInput(
+            f"no pack of the set has a metric {metric!r}",
+            where=Where(field="--metric"),
+            remedy=f"{hint}there are: {', '.join(known)}",
+        )
 
 
 def report_of_cells(opened: OpenedSet, cells: Sequence[CellTally], *, state: str) -> SetReport:
@@ -265,8 +299,10 @@ def _plain(score: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _why_none(parts: Sequence[Part]) -> str:
-    if all(part.planned is None for part in parts):
+    if all(cell.run is None for part in parts for cell in part.cells):
         return NOT_BEGUN
+    if all(part.planned is None for part in parts):
+        return NOT_LOADED
     if all(part.spec is None for part in parts):
         return NO_SUCH_METRIC
     return NO_METRIC

@@ -140,7 +140,11 @@ def _figures(cell: CellTally) -> Sequence[float | None]:
     return found
 
 
-def paired(shared: Sequence[tuple[Part, Part, Figures, Figures]]) -> Pairs:
+Side = tuple[Part, Part, Figures, Figures]
+"""Two combinations of a pack, and what the cells of each say."""
+
+
+def paired(shared: Sequence[Side]) -> Pairs:
     """Pair two sides, combination by combination; both sides number cases alike.
 
     Args:
@@ -172,6 +176,11 @@ def paired(shared: Sequence[tuple[Part, Part, Figures, Figures]]) -> Pairs:
         bounds=None if metric is None else metric.bounds,
         has_scale=metric is not None,
     )
+
+
+def joined(names: Sequence[str], most: int = 5) -> str:
+    """Name some of many: `12 (a, b, c, d, e, …)`."""
+    return f"{len(names)} ({', '.join(names[:most])}{', …' if len(names) > most else ''})"
 
 
 def _less(first: Sequence[float | None], second: Sequence[float | None]) -> list[float | None]:
