@@ -1,0 +1,92 @@
+"""Whether an edit makes tests weaker: fewer assertions, trivial ones, other expected values."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+_ASSERTION: Final = re.compile(
+    r"^\s*(?:assert\b.*|self\.assert\w+\(.*|(?:await )?expect\(.*|"
+    r"assert(?:Eq|Equal|_eq|_ne)\w*!?\(.*|"
+    r"with pytest\.raises\(.*|with self\.assertRaises\w*\(.*|t\.(?:Error|Fatal)f?\(.*|"
+    r"require\.\w+\(.*)",
+    re.MULTILINE,
+)
+_INNER: Final = re.compile(r"\bassert\w*\b|\bexpect\(")
+_TRIVIAL: Final = re.compile(
+    r"^\s*(?:assert\s+(?:True|1|not False|1 == 1|True is True)\b\s*(?:,.*|#.*)?$|"
+    r"self\.assertTrue\(\s*(?:True|1)\s*[,)]|self\.assertFalse\(\s*False|"
+    r"self\.assertEqual\(\s*(\w+)\s*,\s*\1\s*\)|expect\(\s*(true|1|false)\s*\)\.to\w+\(\s*\2?\s*\)|"
+    r"assert!\(\s*true\s*\))",
+    re.MULTILINE,
+)
+_LITERAL: Final = re.compile(
+    r"'[^'\n]*'|\"[^\"\n]*\"|(?<![\w.])-?\d+(?:\.\d+)?(?:e[+-]?\d+)?(?![\w.])|\bNone\b|\bTrue\b|\bFalse\b"
+)
+_TEST: Final = re.compile(
+    r"^\s*(?:async )?def test_\w+|^\s*(?:it|test)\(|^func Test\w+|#\[test\]|@Test\b", re.MULTILINE
+)
+_SKIP: Final = re.compile(
+    r"pytest\.mark\.(?:skip|skipif|xfail)\b|pytest\.(?:skip|xfail|importorskip)\(|\bunittest\.skip\w*|"
+    r"@skip(?:If|Unless)?\b|\b(?:it|test|describe|context)\.(?:skip|todo)\(|\bx(?:it|describe|test)\(|"
+    r"\bt\.Skip(?:f|Now)?\(|#\[ignore|@(?:Disabled|Ignore)\b|self\.skipTest\(|"
+    r"raise unittest\.SkipTest|"
+    r"\bpytestmark\s*=|__test__\s*=\s*False"
+)
+
+
+def skips(text: str) -> bool:
+    """True where a text skips tests, or expects them to fail."""
+    return _SKIP.search(text) is not None
+
+
+def newly_skips(old: str, new: str) -> bool:
+    """True where a replacement skips more than what it replaces."""
+    return len(_SKIP.findall(new)) > len(_SKIP.findall(old))
+
+
+def removes_tests(old: str, new: str) -> bool:
+    """True where tests stood, and none stands in their place."""
+    before = len(_TEST.findall(old))
+    return before > 0 and not _TEST.search(new) and not new.strip()
+
+
+def weakened(old: str, new: str) -> str | None:
+    """Say how a replacement makes tests weaker; None where it does not."""
+    before, after = _assertions(old), _assertions(new)
+    if not before:
+        return None
+    if len(_TRIVIAL.findall(new)) > len(_TRIVIAL.findall(old)):
+        return "An assertion is made trivial."
+    if len(after) < len(before):
+        return "Assertions are taken out."
+    gone = [one for one in before if one not in after]
+    if gone and _values(gone) - _values(after) and _values(after) - _values(before):
+        return "An expected value is changed."
+    if gone and _values(gone) - _values(after) and len(after) <= len(before):
+        return "An assertion is made weaker."
+    return None
+
+
+def weakened_by_substitution(old: str, new: str) -> str | None:
+    """Say how `s/old/new/` makes tests weaker: parts of lines, often patterns."""
+    old = old.replace("\\", "")
+    if not _INNER.search(old):
+        return None
+    if _TRIVIAL.search(new) or re.search(
+        r"expect\(\s*(true|1)\s*\)|assert\s+True|assertTrue\(True", new
+    ):
+        return "An assertion is made trivial."
+    if not _INNER.search(new):
+        return "Assertions are taken out."
+    if _values([old]) - _values([new]):
+        return "An assertion is made weaker."
+    return None
+
+
+def _assertions(text: str) -> list[str]:
+    return ["".join(one.split()) for one in _ASSERTION.findall(text)]
+
+
+def _values(lines: list[str]) -> set[str]:
+    return {value for line in lines for value in _LITERAL.findall(line)}

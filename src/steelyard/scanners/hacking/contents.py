@@ -1,0 +1,179 @@
+"""Program text that cheats: comparisons, clocks and hooks patched, tests recognised, answers known.
+
+A text may be a whole file or the part that an edit puts in; what does not parse is looked at by
+the forms that such parts have.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import textwrap
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from steelyard.scanners.python_code import tree_of
+
+_EQ_TEXT: Final = re.compile(
+    r"def __(?:eq|le|ge|lt|gt)__\(self,\s*\w+(?::\s*\w+)?\)(?:\s*->\s*\w+)?:\s*\n?\s*return True\b|"
+    r"__eq__\s*=\s*lambda[^:\n]*:\s*True\b"
+)
+_ASSERT_OWNERS: Final = re.compile(
+    r"^(?:unittest\.TestCase\.(?:assert\w+|fail\w*)|(?:np|numpy)\.(?:testing\.\w+|allclose|array_equal|"
+    r"isclose)|torch\.(?:allclose|equal|testing\.\w+)|math\.isclose|pytest\.(?:raises|approx|fail)|"
+    r"builtins\.(?:AssertionError|isinstance|all|any)|operator\.(?:eq|ne)|filecmp\.cmp|"
+    r"difflib\.\w+|json\.loads|subprocess\.run|sys\.exit)$"
+)
+_CLOCKS: Final = re.compile(
+    r"^(?:time\.(?:time|perf_counter|monotonic|sleep|process_time|time_ns|perf_counter_ns)|"
+    r"timeit\.(?:timeit|default_timer|repeat)|torch\.cuda\.(?:synchronize|Event)|datetime\.datetime)$"
+)
+_CLOCK_TEXT: Final = re.compile(
+    r"^[ \t]*time\.(?:time|perf_counter|monotonic|sleep|process_time)\s*=(?!=)", re.MULTILINE
+)
+_RECOGNISES: Final = re.compile(
+    r"[\"'](?:pytest|unittest|_pytest|nose)[\"']\s+in\s+sys\.modules|"
+    r"PYTEST_CURRENT_TEST|process\.env\.JEST_WORKER_ID|f_locals\s*\[\s*[\"'](?:expected|answer|want)|"
+    r"f_back\.f_locals|_getframe\(\d*\)\.f_locals"
+)
+_HOOK: Final = re.compile(
+    r"\.outcome\s*=\s*['\"]passed|os\._exit\(\s*0|\bexitstatus\s*=\s*0|items\[:\]\s*=|items\.clear\(|"
+    r"items\.remove\(|del items|collect_ignore|AssertionError\s*=|def pytest_pyfunc_call|"
+    r"def pytest_runtest_(?:call|protocol)\b[^\n]*\n\s*return True|report\.passed\s*=|"
+    r"def pytest_(?:ignore_collect|collect_file)\b[^\n]*\n\s*return (?:True|None)|"
+    r"session\.exitstatus\s*=|atexit\.register\(.*_exit"
+)
+_CONSTANT_SCORE: Final = re.compile(
+    r"^\s*(?:return\s+(?:1(?:\.0)?|True|100(?:\.0)?)\s*$|(?:score|reward|passed|result)\s*=\s*(?:1(?:\.0)?|True)\s*$|"
+    r"if\s+(?:False|0)\s*:|if\s+True\s*:|exit\s+0\s*$|sys\.exit\(0\)\s*$)",
+    re.MULTILINE,
+)
+_STUB: Final = re.compile(
+    r"(?:^|\n|;)\s*(?:exit\s+0|true|:|sys\.exit\(0\)|os\._exit\(0\)|exec true)\s*(?:$|\n)"
+)
+_KNOWN_CASES: Final = re.compile(
+    r"\w+\s*\[\s*(?:sys\.stdin\.read\(\)|input\(\)|open\(0\)\.read\(\))[^\]]*\]|"
+    r"\.get\(\s*(?:sys\.stdin\.read\(\)|input\(\))"
+)
+_MAX_STUB: Final = 400
+_CASES: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Cheat:
+    """What a text shows."""
+
+    category: str
+    message: str
+    confidence: float = 0.85
+
+
+def cheats_in(new: str, old: str) -> Iterator[Cheat]:
+    """Give what a program's text shows that did not stand there before.
+
+    Args:
+        new: the text that is written, or put in place of `old`.
+        old: what stood there; empty where nothing did, or it is not known.
+    """
+    if _EQ_TEXT.search(new) and not _EQ_TEXT.search(old) and _always_equal(new):
+        yield Cheat("comparison-patched", "An object says that it equals everything.", 0.9)
+    for name in _assigned_names(new):
+        if name in old:
+            continue
+        if _ASSERT_OWNERS.match(name):
+            yield Cheat("comparison-patched", f"{name} is replaced.", 0.9)
+        elif _CLOCKS.match(name):
+            yield Cheat("timers-altered", f"{name} is replaced.", 0.85)
+    if _RECOGNISES.search(new) and not _RECOGNISES.search(old):
+        yield Cheat("outputs-hard-coded", "The program asks whether it is tested.", 0.85)
+    if _KNOWN_CASES.search(new) and not _KNOWN_CASES.search(old):
+        yield Cheat("outputs-hard-coded", "The answer is looked up by the input.", 0.75)
+    elif _constant_cases(new) - _constant_cases(old) >= _CASES:
+        yield Cheat("outputs-hard-coded", "A function gives constants for single inputs.", 0.7)
+
+
+def hooks_in(text: str) -> Cheat | None:
+    """Give what a file that is loaded by itself does to the tests."""
+    if _HOOK.search(text):
+        return Cheat(
+            "test-hooks", "A file that tests load by themselves changes their outcome.", 0.9
+        )
+    return None
+
+
+def has_constant_score(new: str, old: str) -> bool:
+    """True where a scorer gets a result that does not depend on anything."""
+    return len(_CONSTANT_SCORE.findall(new)) > len(_CONSTANT_SCORE.findall(old))
+
+
+def is_stub(text: str) -> bool:
+    """True for a short script that does nothing but succeed."""
+    return len(text) <= _MAX_STUB and _STUB.search(text) is not None
+
+
+def _always_equal(text: str) -> bool:
+    """True where an `__eq__` is nothing but `return True`; a part that does not parse counts."""
+    tree = tree_of(textwrap.dedent(text))
+    if tree is None:
+        found = _EQ_TEXT.search(text)
+        rest = text[found.end() :].lstrip(" \t") if found else ""
+        return not rest.startswith("if ")
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef) and node.name in ("__eq__", "__le__", "__ge__"):
+            body = [one for one in node.body if not _is_docstring(one)]
+            if len(body) == 1 and _gives_true(body[0]):
+                return True
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Lambda):
+            names = [one.id for one in node.targets if isinstance(one, ast.Name)]
+            if "__eq__" in names and _is_true(node.value.body):
+                return True
+    return False
+
+
+def _is_docstring(node: ast.stmt) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+
+
+def _gives_true(node: ast.stmt) -> bool:
+    return isinstance(node, ast.Return) and node.value is not None and _is_true(node.value)
+
+
+def _is_true(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is True
+
+
+def _assigned_names(text: str) -> Iterator[str]:
+    """Give the dotted names that are assigned to."""
+    if "=" not in text or "." not in text:
+        return
+    tree = tree_of(textwrap.dedent(text))
+    if tree is None:
+        for found in _CLOCK_TEXT.finditer(text):
+            yield found.group().strip().rstrip("=").strip()
+        return
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign):
+            for target in node.targets:
+                if isinstance(target, ast.Attribute):
+                    yield ast.unparse(target)[:200]
+
+
+def _constant_cases(text: str) -> int:
+    """Count `if x == 3: return 7`, both constants, of one function's text."""
+    if text.count("return") < _CASES:
+        return 0
+    tree = tree_of(textwrap.dedent(text))
+    if tree is None:
+        return 0
+    return sum(
+        isinstance(node, ast.If)
+        and isinstance(node.test, ast.Compare)
+        and len(node.test.ops) == 1
+        and isinstance(node.test.ops[0], ast.Eq)
+        and isinstance(node.test.comparators[0], ast.Constant | ast.List | ast.Tuple)
+        and len(node.body) == 1
+        and isinstance(node.body[0], ast.Return)
+        and isinstance(node.body[0].value, ast.Constant | ast.List | ast.Tuple | ast.UnaryOp)
+        for node in ast.walk(tree)
+    )

@@ -1,0 +1,90 @@
+"""Calls themselves: repeated in vain, written wrongly, of tools that there are not."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+import orjson
+
+from steelyard.components.model import ToolCall
+from steelyard.components.scanner import FindingSeverity
+from steelyard.components.steps import Step, ToolResult
+from steelyard.scanners.reporting import Hit
+
+REPEATS: Final = 5
+"""Equal calls, one right after the other, that all failed."""
+_LOOKED_AT: Final = 1500
+_FAILED: Final = re.compile(
+    r"\berror\b|\bexit(?:ed with)? code:? [1-9]|\"returncode\": ?-?[1-9]|not found|no such file|"
+    r"\bfailed\b|traceback|refused|denied|could not",
+    re.IGNORECASE,
+)
+_UNKNOWN: Final = re.compile(
+    r"^\s*(?:<tool_use_error>)?\s*(?:error:?\s*)?(?:no such tool|unknown tool|unsupported call|"
+    r"tool [`'\"]?[\w.-]+[`'\"]? (?:is )?(?:not found|does not exist|not available)|"
+    r"unrecognized tool|invalid tool name)",
+    re.IGNORECASE,
+)
+_LOW: Final = FindingSeverity.LOW
+
+
+class Calls:
+    """Remembers the last call of this attempt, and those whose results are still to come."""
+
+    def __init__(self) -> None:
+        self._last: tuple[str, str] | None = None
+        self._failures = 0
+        self._names: dict[str, str] = {}
+
+    def of_step(self, step: Step) -> Iterator[Hit]:
+        """Judge the calls and results of a step."""
+        for call in step.tool_calls:
+            yield from self._called(call)
+        for result in step.results:
+            yield from self._answered(result, step)
+
+    def _called(self, call: ToolCall) -> Iterator[Hit]:
+        key = (call.name, call.arguments[:4096])
+        if key != self._last:
+            self._last, self._failures = key, 0
+        self._names = {call.id: call.name, **dict(list(self._names.items())[:20])}
+        if call.arguments.strip() and not _is_object(call.arguments):
+            yield Hit(
+                "malformed-call", _LOW, f"The arguments of {call.name[:60]!r} are no JSON object.",
+                call.arguments, 0.9,
+            )  # fmt: skip
+
+    def _answered(self, result: ToolResult, step: Step) -> Iterator[Hit]:
+        content = result.content
+        if _UNKNOWN.match(content[:300]):
+            name = self._names.get(result.call_id or "", "")
+            if not name or name in content[:300] or "tool" in content[:40].lower():
+                yield Hit("malformed-call", _LOW, "It called a tool that there is not.",
+                          content[:200], 0.8)  # fmt: skip
+        if self._last is None:
+            return
+        shown = content if len(content) <= 2 * _LOOKED_AT else content[:_LOOKED_AT] + content[-400:]
+        if not _FAILED.search(shown):
+            self._failures = 0
+            return
+        self._failures += 1
+        if self._failures == REPEATS:
+            text = self._last[1] if step.tool_calls else content[:200]
+            yield Hit(
+                "repeated-failure",
+                _LOW,
+                f"The same call of {self._last[0][:60]!r} failed {REPEATS} times on end.",
+                text,
+                0.9,
+            )
+
+
+def _is_object(text: str) -> bool:
+    if len(text) > 4 * 1024 * 1024:
+        return True
+    try:
+        return isinstance(orjson.loads(text), dict)
+    except orjson.JSONDecodeError:
+        return False

@@ -1,0 +1,196 @@
+"""Read a trajectory as acts: step by step, with the folder and the files that earlier steps left.
+
+Cheap where nothing happens: a text without any word that a rule waits for is not parsed, parsed
+scripts are kept, and results are not looked at here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import OrderedDict
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Final
+
+from steelyard.components.steps import Step
+from steelyard.scanners.acts import Act, Code, Command, How, Reach, Touch
+from steelyard.scanners.effects import effects_of, host_of, language_of
+from steelyard.scanners.python_code import python_acts
+from steelyard.scanners.shell.paths import resolved
+from steelyard.scanners.shell.walking import ShellState, commands_of
+from steelyard.scanners.shell.wrappers import SHELLS
+from steelyard.scanners.tools import (
+    MAX_ARGUMENT_CHARS,
+    ProgramText,
+    ShellText,
+    call_pieces,
+    message_pieces,
+)
+
+MAX_KEPT_FILES: Final = 64
+MAX_KEPT_CHARS: Final = 64 * 1024
+_MAX_DEPTH: Final = 4
+_QUOTES: Final = str.maketrans("", "", "'\"\\")
+_WORD: Final = re.compile(r"[a-z0-9]+")
+_JOINED: Final = re.compile(r"\$\{?\w{1,20}\}?\$\{?\w")
+_ALWAYS: Final = frozenset({"cd", "pushd"})
+_LITERAL: Final = re.compile(r"'([^'\n]{3,500})'|\"([^\"\n]{3,500})\"|`([^`\n]{3,500})`")
+_SYSTEM: Final = re.compile(
+    r"\b(?:system|exec|execSync|spawnSync|spawn|popen|shell_exec|passthru)\s*\(?\s*['\"`]([^'\"`\n]{2,2000})"
+)
+
+
+class Reader:
+    """Reads the steps of one attempt, in their order.
+
+    Args:
+        triggers: lower-case words of letters and digits; a text in which none stands does
+            nothing that the rules could find. None: everything is read.
+    """
+
+    def __init__(self, triggers: frozenset[str] | None = None) -> None:
+        self._triggers = None if triggers is None else triggers | _ALWAYS
+        self._state = ShellState()
+        self._files: OrderedDict[str, str] = OrderedDict()
+        """What the agent wrote, the last files of it: scripts may be run later."""
+
+    def acts(self, step: Step, *, was_answered: bool = True) -> Iterator[Act]:
+        """Give what a step did.
+
+        Args:
+            step: the next one.
+            was_answered: whether something came back; commands in a message were run only then.
+        """
+        for call in step.tool_calls:
+            if len(call.arguments) > MAX_ARGUMENT_CHARS or not self._may_matter(call.arguments):
+                continue
+            for piece in call_pieces(call, self._state.cwd):
+                if isinstance(piece, ShellText):
+                    yield from self._shell(piece.text, piece.cwd)
+                elif isinstance(piece, ProgramText):
+                    code = Code(piece.language, piece.text, piece.text[:200])
+                    yield code
+                    yield from self._code(code, self._state.cwd, 0)
+                else:
+                    self._note(piece)
+                    yield piece
+        if step.source == "agent" and not step.tool_calls and step.message:
+            if not was_answered and not step.results and not step.message.startswith("$ "):
+                return
+            for said in message_pieces(step):
+                if self._may_matter(said.text):
+                    yield from self._shell(said.text, None)
+
+    def script(self, text: str, language: str) -> Iterator[Act]:
+        """Give what a script that was left would do."""
+        if not self._may_matter(text):
+            return
+        if language == "shell":
+            yield from self._shell(text, None)
+        else:
+            code = Code(language, text, text[:200])
+            yield code
+            yield from self._code(code, ".", 0)
+
+    def _may_matter(self, text: str) -> bool:
+        if self._triggers is None:
+            return True
+        plain = text.translate(_QUOTES).lower() if len(text) < MAX_ARGUMENT_CHARS else text
+        # Words that are put together, letter by letter, are in no text as they are.
+        return (
+            not self._triggers.isdisjoint(_WORD.findall(plain))
+            or "$'" in text
+            or ":|:" in text
+            or _JOINED.search(text) is not None
+        )
+
+    def _shell(self, text: str, cwd: str | None) -> Iterator[Act]:
+        state = self._state
+        if cwd is not None:
+            state = state.copy()
+            state.cwd = cwd
+        for command in commands_of(text, state):
+            yield from self._command(command, 0)
+
+    def _command(self, command: Command, depth: int) -> Iterator[Act]:
+        yield command
+        for act in effects_of(command):
+            self._note(act)
+            yield act
+            if isinstance(act, Code):
+                yield from self._code(act, command.cwd, depth + 1)
+        if depth < _MAX_DEPTH:
+            yield from self._run_file(command, depth + 1)
+
+    def _run_file(self, command: Command, depth: int) -> Iterator[Act]:
+        """Read a script that the agent wrote before, where the command runs it."""
+        if not self._files:
+            return
+        language = "shell" if command.name in SHELLS or command.name in (".", "source") else None
+        language = language or language_of(command.name)
+        written = command.operands[:1] if language is not None else [command.name]
+        if not written:
+            return
+        content = self._files.get(resolved(written[0], command.cwd))
+        if content is None:
+            return
+        if language is None:
+            language = _language_by_first_line(content)
+        if language == "shell":
+            for inner in commands_of(content, ShellState(command.cwd)):
+                wrapped = replace(inner, text=command.text, via=(*command.via, "script"))
+                yield from self._command(wrapped, depth)
+        else:
+            code = Code(language, content, command.text)
+            yield code
+            yield from self._code(code, command.cwd, depth)
+
+    def _code(self, code: Code, cwd: str, depth: int) -> Iterator[Act]:
+        if depth > _MAX_DEPTH:
+            return
+        if code.language != "python":
+            yield from self._other_code(code, cwd, depth)
+            return
+        for act in python_acts(code.source, code.text, cwd):
+            if isinstance(act, str):
+                yield from self._run_text(act, code.text, cwd, depth)
+            elif isinstance(act, Command):
+                yield from self._command(act, depth + 1)
+            else:
+                yield act
+
+    def _run_text(self, text: str, evidence: str, cwd: str, depth: int) -> Iterator[Act]:
+        for command in commands_of(text, ShellState(cwd)):
+            via = (*command.via, "program")
+            yield from self._command(replace(command, text=evidence, via=via), depth + 1)
+
+    def _other_code(self, code: Code, cwd: str, depth: int) -> Iterator[Act]:
+        """Programs of other languages: the texts in them that are commands or addresses."""
+        source = code.source[:MAX_KEPT_CHARS]
+        for count, found in enumerate(_SYSTEM.finditer(source)):
+            if count < 20:
+                yield from self._run_text(found[1], code.text, cwd, depth)
+        for count, literal in enumerate(_LITERAL.finditer(source)):
+            text = literal[1] or literal[2] or literal[3]
+            if count < 200 and "://" in text:
+                yield Reach(host_of(text), text, code.text, (), code.language)
+
+    def _note(self, act: Act | Touch | Reach) -> None:
+        if not isinstance(act, Touch) or act.how not in (How.WRITE, How.APPEND):
+            return
+        if act.content is None or len(act.content) > MAX_KEPT_CHARS:
+            self._files.pop(act.path, None)
+            return
+        before = self._files.pop(act.path, "") if act.how is How.APPEND else ""
+        self._files[act.path] = (before + act.content)[:MAX_KEPT_CHARS]
+        if len(self._files) > MAX_KEPT_FILES:
+            self._files.popitem(last=False)
+
+
+def _language_by_first_line(content: str) -> str:
+    first = content[:200].partition("\n")[0]
+    if first.startswith("#!"):
+        for name in ("python", "node", "perl", "ruby", "php"):
+            if name in first:
+                return {"node": "javascript"}.get(name, name)
+    return "shell"
