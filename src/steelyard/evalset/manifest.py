@@ -28,7 +28,7 @@ MAX_SEED: Final = 2**63 - 1
 
 def _not_blank(value: str) -> str:
     if not value.strip():
-        raise ValueError("blank text; write a name")
+        raise FieldFault("blank text", remedy="write a name")
     return value
 
 
