@@ -34,6 +34,8 @@ from steelyard.stats.paired import (
 )
 
 _DIGITS: Final = 12
+_NOISE: Final = 1e-11
+"""Of the largest difference's size: what rounding to so many digits leaves of an error of 0."""
 
 ONE_TASK: Final = "n too small for an interval"
 ALL_SAME: Final = "no interval: every task has the same difference"
@@ -275,14 +277,17 @@ def difference_over(
     if found is None:
         raise AssertionError("there are no pairs")
     note = None
-    if found.interval is None:
+    error, interval = found.standard_error, found.interval
+    if error is not None and error <= _NOISE * max(map(abs, values)):
+        # Sums of clusters that are equal but for the rounding of their thirds and sevenths.
+        error = interval = None
+    if interval is None:
         few = found.clusters < 2
         note = ONE_TASK if few else ALL_SAME if found.is_degenerate else NO_SPREAD
-    interval = found.interval
     if interval is not None and edge is not None:
         width = edge[1] - edge[0]
         interval = max(interval[0], -width), min(interval[1], width)
-    return Difference(found.mean, found.standard_error, interval, found.pairs, found.clusters, note)
+    return Difference(found.mean, error, interval, found.pairs, found.clusters, note)
 
 
 def _test(asked: Question, pairs: Sequence[Pair]) -> ExactTest:
