@@ -164,3 +164,42 @@ def test_on_a_terminal_it_asks_before_it_starts(project: Path) -> None:
     finally:
         pane.kill()
     assert not (project / "results").exists()
+
+
+def test_gates_and_baseline_of_the_manifest_are_held_at_the_end(project: Path) -> None:
+    write_manifest(project, "reference", "nothing")
+    evalset(project, "submit", "set.yaml")
+    gates = {"min_score": 0.5, "max_regression": 0.1}
+    write_manifest(project, "reference", "nothing", baseline="nightly", gates=gates)
+    document = json.loads(evalset(project, "submit", "set.yaml", "--json", status=3).stdout)
+    assert document["exit_status"] == 3
+    met = {(one["gate"], one["request"]): one["is_met"] for one in document["gates"]}
+    assert met == {
+        ("gates.min_score", "reference"): True,
+        ("gates.min_score", "nothing"): False,
+        ("gates.max_regression", ""): True,
+    }
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"baseline": "nigthly"}, "no eval set 'nigthly'"),
+        ({"gates": {"max_regression": 0.1}}, "against a baseline, and none is named"),
+    ],
+)
+def test_a_baseline_that_is_not_there_is_said_before_anything_starts(
+    project: Path, fields: dict[str, Any], said: str
+) -> None:
+    write_manifest(project, "nothing", **fields)
+    assert said in evalset(project, "submit", "set.yaml", status=2).stderr
+    assert not (project / "results").exists()
+
+
+def test_scanners_of_the_manifest_read_what_came_of_it(project: Path) -> None:
+    write_manifest(project, "nothing", scanners=["reward-hacking", "./rules.yaml"])
+    done = evalset(project, "submit", "set.yaml", status=2)
+    assert "rules.yaml" in done.stderr
+    write_manifest(project, "nothing", scanners=["reward-hacking"])
+    document = json.loads(evalset(project, "submit", "set.yaml", "--json").stdout)
+    assert document["scan"]["attempts"] == 3

@@ -9,13 +9,20 @@ from typing import TYPE_CHECKING, Any, Final
 from steelyard.cli.evalset_scan import print_result
 from steelyard.cli.evalset_status import standing_lines
 from steelyard.cli.followed import followed
-from steelyard.cli.output import note, print_json, say
+from steelyard.cli.output import note, print_json, say, table_lines
 from steelyard.cli.streams import redact_with
 from steelyard.engine.events import RunOutcome
+from steelyard.evalset.comparison_text import comparison_sections
 from steelyard.evalset.following import standing_of
+from steelyard.evalset.gates import Held, baseline_of, gates_of, hold
+from steelyard.evalset.manifest import SetGates
+from steelyard.evalset.report.report import read_set
+from steelyard.evalset.report.report_text import gate_section
 from steelyard.evalset.scan_asked import scan_asked
 from steelyard.evalset.states import EXIT_STATUS, SetState
 from steelyard.evalset.submission import run_set
+from steelyard.results.comparison_text import text_lines
+from steelyard.results.gates import GATE_NOT_MET
 
 if TYPE_CHECKING:
     from steelyard.evalset.resuming import NothingToDo
@@ -25,6 +32,8 @@ if TYPE_CHECKING:
     from steelyard.evalset.standing import SetStanding
     from steelyard.evalset.submission import SetResult
 
+_COMPARED: Final = 10
+"""Rows of a comparison with the baseline that are shown at the end."""
 _SCANNED: Final = (RunOutcome.COMPLETED, RunOutcome.PARTIAL_FAILURE, RunOutcome.FAILED)
 
 
@@ -56,13 +65,28 @@ def execute_set(plan: SetPlan, *, as_json: bool, reap: bool) -> int:
             )
         )
     scan = _scanned(plan, result)
+    held = _held(plan, result)
     status = result.exit_status or (0 if scan is None else scan.exit_status)
+    if held is not None and not held.is_met:
+        status = status or GATE_NOT_MET
     standing = standing_of(result.opened)
     if as_json:
-        print_json(redactor.tree(result_json(standing, status, scan)))
+        print_json(redactor.tree(result_json(standing, status, scan, held)))
     elif not is_silent:
-        _print_end(standing, scan)
+        _print_end(standing, scan, held)
+    elif held is not None:
+        for missed in (gate for gate in held.results if not gate.is_met):
+            note(redactor.text(missed.line))  # no table says it
     return status
+
+
+def _held(plan: SetPlan, result: SetResult) -> Held | None:
+    """Hold the set against the gates of its manifest; None where it has none."""
+    opened = result.opened
+    if gates_of(opened) == SetGates() and baseline_of(opened) is None:
+        return None
+    results_dir = Path(plan.prepared.plan.orchestration.runtime.results_dir)
+    return hold(opened, read_set(opened, with_digests=True), results_dir)
 
 
 def _scanned(plan: SetPlan, result: SetResult) -> ScanResult | None:
@@ -94,7 +118,10 @@ def nothing_to_do(opened: OpenedSet, error: NothingToDo, *, as_json: bool) -> in
 
 
 def result_json(
-    standing: SetStanding, exit_status: int, scan: ScanResult | None = None
+    standing: SetStanding,
+    exit_status: int,
+    scan: ScanResult | None = None,
+    held: Held | None = None,
 ) -> dict[str, Any]:
     """The one document of `evalset submit|resume|retry --json`."""
     return {
@@ -102,15 +129,23 @@ def result_json(
         "exit_status": exit_status,
         "standing": standing.as_json(),
         "scan": None if scan is None else scan.as_json(),
+        "gates": [] if held is None else [result.as_json() for result in held.results],
     }
 
 
-def _print_end(standing: SetStanding, scan: ScanResult | None) -> None:
+def _print_end(standing: SetStanding, scan: ScanResult | None, held: Held | None) -> None:
     for line in standing_lines(standing):
         say(line)
     if scan is not None:
         say("")
         print_result(scan)
+    if held is not None:
+        say("")
+        sections = [gate_section(held.results)] if held.results else []
+        if held.comparison is not None:
+            sections = comparison_sections(held.comparison, held.results, limit=_COMPARED)
+        for line in text_lines(sections, table_lines):
+            say(line)
     say("")
     name = standing.set_id
     say(f"figures: steelyard evalset report {name}")

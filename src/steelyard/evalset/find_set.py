@@ -45,12 +45,13 @@ def holds_set(folder: Path) -> bool:
         return False
 
 
-def find_set(text: str, results_dir: Path) -> OpenedSet:
+def find_set(text: str, results_dir: Path, *, other_than: Path | None = None) -> OpenedSet:
     """Open the set that a text means; of several of one name the newest.
 
     Args:
         text: a folder; below `results_dir` an id, a name, or `latest`.
         results_dir: where sets are looked for.
+        other_than: a set that a name or `latest` does not mean.
 
     Raises:
         NoSuchSet: there is none, or several have that id.
@@ -62,7 +63,8 @@ def find_set(text: str, results_dir: Path) -> OpenedSet:
     found = list(sets_below(folder)) if text and folder.is_dir() else []
     if found:
         return _newest(found)
-    roots = list(sets_below(results_dir))
+    own = None if other_than is None else other_than.resolve()
+    roots = [root for root in sets_below(results_dir) if own is None or root.resolve() != own]
     if text == LATEST and roots:
         return _newest(roots)
     if text == LATEST:

@@ -111,7 +111,7 @@ def hold(
     named = baseline or baseline_of(opened)
     comparison = None
     if named is not None:
-        base = find_set(named, results_dir)
+        base = find_set(named, results_dir, other_than=opened.root)
         check_distinct(base, opened)
         comparison = compare_sets(read_set(base, with_digests=True), read)
     results = tuple(judge_set(read.report, comparison, wanted, is_confident=is_confident))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from steelyard.components.clock import Clock
 from steelyard.components.known import REGISTRY
-from steelyard.config.errors import Problem
+from steelyard.config.errors import BadInput, Problem
 from steelyard.config.resolve import InvalidSettings, Resolution, resolve_orchestration
 from steelyard.config.schema.request import Output
 from steelyard.config.source import plain
@@ -16,6 +16,7 @@ from steelyard.engine.every_problem import with_plan_problems
 from steelyard.engine.launch import Prepared, prepare
 from steelyard.evalset.agent_refs import Deployment
 from steelyard.evalset.expansion import Expansion, expand
+from steelyard.evalset.find_set import find_set
 from steelyard.evalset.layout import cell_folder, set_namespace
 from steelyard.evalset.manifest import ReadManifest, read_manifest
 from steelyard.evalset.orchestrate import set_orchestration
@@ -87,6 +88,7 @@ def plan_submission(
         raise RunIdInUse(namespace / output.run_id)
     prepared = prepare(resolution, clock=clock)
     check_scanners(read, project, path)
+    check_baseline(read, Path(resolution.orchestration.runtime.results_dir), path)
     return SetPlan(
         kind="submit",
         read=read,
@@ -147,6 +149,29 @@ def check_scanners(read: ReadManifest, project: Project, file: Path | None) -> N
     """
     folder = project.folder if file is None else file.parent
     checked_scanners(read.manifest.scanners, project, folder)
+
+
+def check_baseline(read: ReadManifest, results_dir: Path, file: Path) -> None:
+    """Find the set that this one is to be held against, before it costs anything.
+
+    Raises:
+        BadInput: there is none; or a gate needs one, and none is named.
+    """
+    manifest = read.manifest
+    if manifest.baseline is None:
+        if manifest.gates.max_regression is not None:
+            raise BadInput(
+                "gates.max_regression holds the set against a baseline, and none is named",
+                where=read.root.nearest(("gates", "max_regression")).origin.where,
+                remedy="name an earlier set: `baseline: ID`",
+            )
+        return
+    beside = file.parent / manifest.baseline
+    try:
+        find_set(str(beside) if beside.is_dir() else manifest.baseline, results_dir)
+    except BadInput as error:
+        where = read.root.nearest(("baseline",)).origin.where
+        raise BadInput.of([replace(problem, where=where) for problem in error.problems]) from error
 
 
 def resolved_cells(
