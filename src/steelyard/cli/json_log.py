@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Final, TextIO, cast
 
+from steelyard.cli.many_requests import Endings
 from steelyard.cli.progress import Renderer, ended_line, make_renderer
 from steelyard.config.redaction import Redactor
 from steelyard.engine.events import Progress, RequestResult, RunOutcome
@@ -32,6 +33,7 @@ class JsonNews:
         self._redact = redactor.text
         self._logged: deque[str] = deque(maxlen=_REMEMBERED)
         self._is_silent = mode == "none"
+        self._endings = Endings()
         lines = cast(TextIO, _Lines(lambda line: self._say("INFO", line, None)))
         self._pace: Renderer = make_renderer("plain", lines)
         self.handler: logging.Handler = _Handler(self._write, self._logged)
@@ -40,6 +42,7 @@ class JsonNews:
 
     def tick(self, progress: tuple[Progress, ...]) -> None:
         """Say where requests stand, as seldom as `--progress plain` does."""
+        self._endings.see(progress)
         if not self._is_silent:
             self._pace.tick(progress)
 
@@ -51,7 +54,7 @@ class JsonNews:
     def request_ended(self, result: RequestResult) -> None:
         """Say how a request ended."""
         is_completed = result.outcome is RunOutcome.COMPLETED
-        if not (self._is_silent and is_completed):
+        if not (self._is_silent and is_completed) and self._endings.takes(result):
             self._say("INFO" if is_completed else "ERROR", ended_line(result), result.name)
 
     def has_said(self, reason: str | None) -> bool:
@@ -60,6 +63,8 @@ class JsonNews:
 
     def close(self) -> None:
         """Write no more."""
+        for line in self._endings.rest():
+            self._say("ERROR", line, None)
         self._pace.close()
         self._stream = None
 

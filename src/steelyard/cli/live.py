@@ -15,6 +15,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Final, TextIO
 
+from steelyard.cli.many_requests import Endings
 from steelyard.cli.pace import Paces
 from steelyard.cli.progress import ended_line
 from steelyard.cli.screen import RequestView, View
@@ -40,6 +41,7 @@ class Live:
     ) -> None:
         self._controls = controls or Controls()
         self._paces = Paces()
+        self._endings = Endings()
         self._drawer = Drawer(stream)
         fd = _keys_from() if keys_from is None else keys_from
         self._keyboard = Keyboard(fd, self._on_key) if fd >= 0 and controls is not None else None
@@ -53,22 +55,24 @@ class Live:
     def tick(self, progress: tuple[Progress, ...]) -> None:
         """Draw a snapshot in place of the last."""
         self._listen()
+        self._endings.see(progress)
         standings, total = self._paces.see(progress), self._paces.overall(progress)
+        begun = [request for request in progress if request.state != "waiting"]
         view = View(
-            tuple(RequestView(request, standings[request.name]) for request in progress), total
+            tuple(RequestView(request, standings[request.name]) for request in begun),
+            total,
+            unbegun=len(progress) - len(begun),
         )
         if self._is_steerable:
             status = self._controls.status()
-            known = {one.progress.name: one for one in status.requests}
+            known = {o.progress.name: o for o in status.requests if o.progress.state != "ended"}
             view = replace(
                 view,
                 requests=tuple(
-                    replace(
-                        request,
-                        waits_for=known[request.progress.name].waits_for,
-                        budget=known[request.progress.name].budget,
-                    )
-                    for request in view.requests
+                    replace(shown, waits_for=one.waits_for, budget=one.budget)
+                    if (one := known.get(shown.progress.name)) is not None
+                    else shown
+                    for shown in view.requests
                 ),
                 state=status.state.value,
                 concurrency=status.task_concurrency,
@@ -83,10 +87,13 @@ class Live:
 
     def request_ended(self, result: RequestResult) -> None:
         """Print how it ended, above what is drawn."""
-        self._drawer.say(printable.lines(ended_line(result)))
+        if self._endings.takes(result):
+            self._drawer.say(printable.lines(ended_line(result)))
 
     def close(self) -> None:
         """Take what is drawn away; what was printed stays. Keys are keys again."""
+        for line in self._endings.rest():
+            self._drawer.say(printable.lines(line))
         if self._keyboard is not None:
             self._keyboard.stop()
         self._drawer.close()

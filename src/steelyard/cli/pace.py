@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -38,14 +39,23 @@ class Standing:
 class Paces:
     """The pace of each request and of all together."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._began_s: float | None = None
         self._of: dict[str, Pace] = {}
         self._overall = Pace()
+        self._last: dict[str, tuple[Progress, Standing]] = {}
 
     def see(self, snapshot: Sequence[Progress]) -> dict[str, Standing]:
-        """Take a snapshot in; say where each request stands, by name."""
+        """Take a snapshot in; say where each request that has begun stands, by name."""
         found = {}
         for request in snapshot:
+            if request.state == "waiting":
+                continue
+            before = self._last.get(request.name)
+            if before is not None and before[0] is request:  # it has ended
+                found[request.name] = before[1]
+                continue
             pace = self._of.setdefault(request.name, Pace())
             fresh = request.ended - request.reused
             pace.see(request.elapsed_s, fresh, is_running=request.running > 0)
@@ -63,11 +73,20 @@ class Paces:
                 per_s=pace.per_s(),
                 is_rough=pace.ended < ROUGH_BELOW,
             )
+            if request.state == "ended":
+                self._last[request.name] = (request, found[request.name])
         return found
 
     def overall(self, snapshot: Sequence[Progress]) -> Standing:
-        """Take a snapshot in; say where all requests together stand."""
-        elapsed_s = max((request.elapsed_s for request in snapshot), default=0.0)
+        """Take a snapshot in; say where all requests together stand.
+
+        While some have not begun nobody knows how many attempts there are; how long they will take
+        is told as if they were as large as the others.
+        """
+        whole = snapshot
+        snapshot = [request for request in whole if request.state != "waiting"]
+        unbegun = len(whole) - len(snapshot)
+        elapsed_s = self._elapsed_s(snapshot, is_late=unbegun > 0)
         running = sum(request.running for request in snapshot)
         ended = sum(request.ended for request in snapshot)
         fresh = ended - sum(request.reused for request in snapshot)
@@ -80,18 +99,27 @@ class Paces:
             if request.planned is not None and request.state != "ended"
         )
         is_loading = any(r.planned is None and r.state != "ended" for r in snapshot)
+        if unbegun and known:
+            left += round(unbegun * sum(known) / len(known))
         return Standing(
             name="all",
             ended=ended,
-            planned=None if is_loading else sum(known),
+            planned=None if is_loading or unbegun else sum(known),
             running=running,
             failed=sum(failed(request) for request in snapshot),
             elapsed_s=elapsed_s,
-            left_s=None if is_loading else self._overall.left_s(left),
+            left_s=None if is_loading and not unbegun else self._overall.left_s(left),
             is_waiting=False,
             per_s=self._overall.per_s(),
-            is_rough=self._overall.ended < ROUGH_BELOW,
+            is_rough=bool(unbegun) or self._overall.ended < ROUGH_BELOW,
         )
+
+    def _elapsed_s(self, snapshot: Sequence[Progress], *, is_late: bool) -> float:
+        """Give the launch's time: of requests that begin one after the other none has it."""
+        longest_s = max((request.elapsed_s for request in snapshot), default=0.0)
+        if is_late and self._began_s is None:
+            self._began_s = self._clock() - longest_s
+        return longest_s if self._began_s is None else self._clock() - self._began_s
 
 
 def failed(progress: Progress) -> int:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final, Protocol, TextIO
 
+from steelyard.cli.many_requests import Endings, total_line, worth_a_line
 from steelyard.cli.output import counted
 from steelyard.cli.pace import Paces, Standing, failed
 from steelyard.config import printable
@@ -145,14 +146,19 @@ class _Plain:
         self._left_out = 0
         self._said: dict[str, tuple[float, str]] = {}
         self._paces = Paces()
+        self._endings = Endings()
+        self._total_due_s = 0.0
 
     def tick(self, progress: tuple[Progress, ...]) -> None:
         standings = self._paces.see(progress)
+        if self._endings.see(progress):
+            self._tick_of_many(progress, standings)
+            return
         due = []
         for request in progress:
             last_s, state = self._said.get(request.name, (-PLAIN_INTERVAL_S, ""))
             is_due = request.elapsed_s - last_s >= PLAIN_INTERVAL_S or state != request.state
-            if is_due and request.state != "ended":
+            if is_due and request.state not in ("ended", "waiting"):
                 due.append((last_s, request))
         due.sort(key=lambda pair: pair[0])  # where not all may speak, the longest silent do
         for _, request in due:
@@ -160,6 +166,20 @@ class _Plain:
                 break
             self._said[request.name] = (request.elapsed_s, request.state)
             self._say(describe(request, standings[request.name]))
+
+    def _tick_of_many(
+        self, progress: tuple[Progress, ...], standings: Mapping[str, Standing]
+    ) -> None:
+        """Say where all stand, and of those that go on for long a few."""
+        total = self._paces.overall(progress)
+        if total.elapsed_s < self._total_due_s:
+            return
+        self._total_due_s = total.elapsed_s + PLAIN_INTERVAL_S
+        self._say_left_out()
+        self._say(total_line(progress, total))
+        for request in worth_a_line(progress):
+            if self._limit.takes():
+                self._say(describe(request, standings[request.name]))
 
     def notice(self, request: str | None, message: str) -> None:
         if not self._limit.takes():
@@ -169,14 +189,17 @@ class _Plain:
         self._say(f"{request}: {message}" if request else message)
 
     def request_ended(self, result: RequestResult) -> None:
-        self._say_left_out()
-        self._say(ended_line(result))
+        if self._endings.takes(result):
+            self._say_left_out()
+            self._say(ended_line(result))
 
     def close(self) -> None:
         self._say_left_out()
         self._stream = None
 
     def _say_left_out(self) -> None:
+        for line in self._endings.rest():
+            self._say(line)
         count, self._left_out = self._left_out, 0
         if count:
             self._say(f"… {count} lines left out: more than {LINES_A_SECOND} a second; see run.log")

@@ -9,6 +9,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
+from steelyard.cli.many_requests import MANY
 from steelyard.cli.output import table_lines
 from steelyard.components.issues import COUNTED, IssueCode, Outcome, Severity
 from steelyard.config import printable
@@ -21,6 +22,7 @@ WIDTH: Final = 80
 HEADLINE_MARK: Final = "> "
 _INDENT: Final = "  "
 _MIN_NAME: Final = 12
+_TOLD_OF_MANY: Final = 20
 NO_BUDGETS: Final[Mapping[str, BudgetLimits]] = MappingProxyType({})
 _REFUSED: Final = IssueCode.MODEL_ENDPOINT_REJECTED.value
 _REFUSED_REMEDY: Final = (
@@ -51,7 +53,16 @@ def report_lines(
         width: of the terminal; names are cut and columns left out where it is narrow.
     """
     found: list[str] = []
-    for request in result.requests:
+    told: Sequence[RequestResult] = result.requests
+    if len(result.requests) > MANY:
+        # Of many, all stand side by side below; more is said of those that need a look.
+        incomplete = [one for one in told if one.outcome is not RunOutcome.COMPLETED]
+        told = incomplete[:_TOLD_OF_MANY]
+        whole = len(result.requests)
+        found += ["", f"{whole - len(incomplete)} of {whole} requests completed"]
+        if len(incomplete) > len(told):
+            found.append(f"the first {len(told)} of the other {len(incomplete)}:")
+    for request in told:
         found += ["", f"{request.name}: {request.outcome}"]
         if request.reason and request.name not in without_reason:
             found += [f"{_INDENT}{line}" for line in request.reason.split("\n")]

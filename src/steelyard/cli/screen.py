@@ -89,8 +89,10 @@ class View:
     """A launch as it is shown."""
 
     requests: tuple[RequestView, ...]
-    """All of them, those that have ended too."""
+    """All that have begun, those that have ended too."""
     total: Standing
+    unbegun: int = 0
+    """Requests whose turn has not come."""
     state: str = "running"
     concurrency: int | None = None
     budget: BudgetStanding = NO_SPENDING
@@ -114,19 +116,19 @@ def compose(view: View, width: int, height: int, charset: Charset) -> list[Line]
     going.sort(key=lambda request: request.standing.is_waiting)
     room = max(1, height)
     foot = _foot(view, width, room)
-    has_total = len(view.requests) > 1 and room > len(foot)
+    has_total = len(view.requests) + view.unbegun > 1 and room > len(foot)
     has_head = room - len(foot) - has_total >= 3
     room -= len(foot) + has_head + has_total
     lines: list[Line] = []
     if has_head:
         lines.append(_head(view, width, charset))
     shown = going
-    if len(going) > room:
+    if len(going) + bool(view.unbegun) > room:
         # Some room stays for what runs longest: a list of names alone says little.
         shown = going[: max(0, room - 1 - min(4, room // 4))]
     total = view.total if has_total else None
     starts = view.state == "running"
-    lines += _body(going, shown, total, starts, width, room, charset)
+    lines += _body(going, shown, view.unbegun, total, starts, width, room, charset)
     lines += foot
     return [fitted(line, width, charset) for line in lines[: max(1, height)]]
 
@@ -134,6 +136,7 @@ def compose(view: View, width: int, height: int, charset: Charset) -> list[Line]
 def _body(
     going: Sequence[RequestView],
     shown: Sequence[RequestView],
+    unbegun: int,
     total: Standing | None,
     starts: bool,
     width: int,
@@ -144,7 +147,7 @@ def _body(
     if total is not None:
         standings.append(total)
     rows = list(_rows(standings, starts, width, charset)) if standings else []
-    hidden = len(going) - len(shown)
+    hidden = len(going) - len(shown) + unbegun
     left = room - len(shown) - bool(hidden)
     slowest = _slowest(going) if left >= 2 else []
     kept_for_slowest = min(len(slowest), max(2, left // 3)) if slowest else 0
@@ -234,6 +237,8 @@ def _facts(standing: Standing, starts: bool) -> list[tuple[str, str]]:
         found.append((f"{standing.failed} failed", "bad"))
     if standing.planned is None:
         found.append((duration(standing.elapsed_s), ""))
+        if starts and standing.left_s is not None:
+            found.append((f"ETA ~{duration(standing.left_s)}", ""))
         return found
     if standing.is_waiting:
         found.append(("waiting", "dim"))
