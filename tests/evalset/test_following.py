@@ -124,7 +124,14 @@ def test_a_running_cell_shows_its_snapshot_and_then_that_its_process_died(tmp_pa
     assert cell.issues == {"turn_limit": 3}
     assert cell.spent.cost_usd == 0.5
     assert follower.look().slowest()[0].attempt.task_id == "t7"
-    events = cell.run_dir / "events.jsonl" if cell.run_dir else Path()
+    assert follower.changed == ()
+    assert cell.run_dir is not None
+    older = {**slow, "age_s": 13.0}
+    fields = {"outcomes": {"scored": 4}, "issues": {"turn_limit": 3}, "cost_usd": 0.5}
+    progress_file(cell.run_dir, planned=10, running=2, slowest=[older], **fields)
+    assert follower.look().slowest()[0].attempt.age_s == 13.0
+    assert follower.changed == ()  # that time passes is no news
+    events = cell.run_dir / "events.jsonl"
     events.write_bytes(b"".join(events.read_bytes().splitlines(keepends=True)[:-1]))
     lock.release()
     standing = follower.look()

@@ -33,6 +33,7 @@ from steelyard.results.consumption import Spending
 
 _UNENDED: Final = (CellState.PENDING, CellState.RUNNING)
 _GroupKey = tuple[str | None, str, str | None]
+_Counted = tuple[tuple[CellStanding, ...], tuple[GroupStanding, ...], tuple[GroupStanding, ...]]
 
 
 class SetFollower:
@@ -48,6 +49,8 @@ class SetFollower:
         self._began: tuple[int, float, float] | None = None
         """Of the submission that is timed: its number, seconds it had taken, monotonic then."""
         self._scores: dict[_GroupKey, Score | None] = {}
+        self._last: _Counted | None = None
+        """What was counted when anything had last changed."""
         self._scans: Mark = None
         self._judges = ScanSpending(opened.files)
         self.changed: tuple[int, ...] = ()
@@ -62,13 +65,14 @@ class SetFollower:
         self._read_document()
         # The lock first: what ends meanwhile has written how before it let go.
         state, submission = self._state.look()
-        changed = [place for place, one in enumerate(self._cells) if one.look(self._opened)]
+        read = [place for place, one in enumerate(self._cells) if one.look(self._opened)]
+        changed = [place for place in read if self._cells[place].has_news]
         self.changed = tuple(changed)
-        cells = tuple(_with_planned([one.standing for one in self._cells]))
+        if read or self._last is None:
+            self._last = self._counted(changed)
+        cells, rows, agents = self._last
         elapsed_s = self._elapsed_s(submission, state)
         left_s, is_rough = self._left(cells, submission, elapsed_s, state)
-        names = shown_packs([one.cell for one in self._cells])
-        dirty = {key for place in changed for key in _keys(self._cells[place].cell)}
         return SetStanding(
             set_id=self._opened.set_id,
             name=self._opened.name,
@@ -76,8 +80,8 @@ class SetFollower:
             state=state,
             submission=submission,
             cells=cells,
-            rows=self._groups(cells, names, dirty, by_pack=True),
-            agents=self._groups(cells, names, dirty, by_pack=False),
+            rows=rows,
+            agents=agents,
             spent=spent_of(cells) + self._judges_spent(),
             elapsed_s=elapsed_s,
             left_s=left_s,
@@ -94,6 +98,7 @@ class SetFollower:
         known = {repr(one.cell): one for one in self._cells}  # unhashable where edited by hand
         self._cells = [known.get(repr(cell)) or WatchedCell(cell) for cell in self._opened.cells]
         self._scores.clear()
+        self._last = None
 
     def _judges_spent(self) -> Spending:
         mark = mark_of(self._opened.files.scans)
@@ -157,6 +162,14 @@ class SetFollower:
         return self._pace.left_s(left), self._pace.ended < ROUGH_BELOW
 
     # -- groups --------------------------------------------------------------------------------
+
+    def _counted(self, changed: Sequence[int]) -> _Counted:
+        """Give the cells, the rows of the matrix and the agents, after some cells have changed."""
+        cells = tuple(_with_planned([one.standing for one in self._cells]))
+        names = shown_packs([one.cell for one in self._cells])
+        dirty = {key for place in changed for key in _keys(self._cells[place].cell)}
+        rows = self._groups(cells, names, dirty, by_pack=True)
+        return cells, rows, self._groups(cells, names, dirty, by_pack=False)
 
     def _groups(
         self,

@@ -49,14 +49,22 @@ class WatchedCell:
         self.began_at = ""
         """When its newest run was made, as that says; empty where there is none."""
         self.warning: str | None = None
+        self.has_news = False
+        """Whether the last look saw more than that time passes."""
+        self._path: Path | None = None
+        """The folder of its runs; kept, since paths take longer to make than to look at."""
+        self._files: RunFiles | None = None
+        self._progress_path = Path()
         self._folder: Mark = None
         self._progress: Mark = None
         self._earlier: dict[Path, Spending] = {}
         """What its runs before the newest paid."""
 
     def look(self, opened: OpenedSet) -> bool:
-        """Read what has changed; True where that was anything."""
-        folder = opened.files.cell(self.cell.folder)
+        """Read what has changed; True where that was anything, `has_news` where it says more."""
+        if self._path is None:
+            self._path = opened.files.cell(self.cell.folder)
+        folder = self._path
         mark = mark_of(folder)
         before = self.standing
         try:
@@ -68,7 +76,10 @@ class WatchedCell:
             reason = f"{self.cell.folder}: {error}"
             self.standing = replace(before, state=CellState.INTERRUPTED, reason=reason)
             self.warning = reason
-        return self.standing != before
+        if self.standing is before:
+            return False
+        self.has_news = _essence(self.standing) != _essence(before)
+        return True
 
     def _find_run(self, opened: OpenedSet, folder: Path) -> bool:
         """Find the newest run; False where one is being made, and is to be looked for again."""
@@ -107,10 +118,14 @@ class WatchedCell:
         root = self.standing.run_dir
         if root is None:
             spent = sum(self._earlier.values(), NO_SPENDING)
-            self.standing = CellStanding(self.cell, CellState.PENDING, spent=spent)
+            if self.standing.state is not CellState.PENDING or self.standing.spent != spent:
+                self.standing = CellStanding(self.cell, CellState.PENDING, spent=spent)
             return
-        files = RunFiles(root)
-        mark = mark_of(files.progress)
+        if self._files is None or self._files.root != root:
+            self._files = RunFiles(root)
+            self._progress_path = self._files.progress
+        files = self._files
+        mark = mark_of(self._progress_path)
         is_new = mark != self._progress or self.standing.state is CellState.PENDING
         if not is_new and (self.standing.state is not CellState.RUNNING or is_alive(files.lock)):
             return
@@ -144,6 +159,11 @@ class WatchedCell:
         else:
             own = run_spending(root)
         return sum(self._earlier.values(), own)
+
+
+def _essence(standing: CellStanding) -> CellStanding:
+    """Leave out what changes with every second, and says nothing new."""
+    return replace(standing, slowest=(), elapsed_s=0.0)
 
 
 def _count(value: Any) -> int:
