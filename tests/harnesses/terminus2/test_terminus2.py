@@ -15,14 +15,12 @@ from typing import Any
 import pytest
 
 from steelyard.components.benchmark import TaskInput, TaskLimits
-from steelyard.components.environment import Environment, NoParams, OpenRequest, Session
+from steelyard.components.environment import Environment, NoParams, OpenRequest
 from steelyard.components.harness import HarnessResult
 from steelyard.components.issues import AttemptFault, IssueCode, Outcome
 from steelyard.components.model import ModelRequest, ModelResponse
 from steelyard.components.registry import Kind, find
 from steelyard.components.values import Message, Trust, Usage
-from steelyard.environments.docker.params import DockerParams
-from steelyard.environments.docker.provider import Docker
 from steelyard.environments.host_process import HostProcess
 from steelyard.harnesses.terminus2 import Terminus2, server
 from steelyard.harnesses.terminus2.asking import MAX_REFUSED
@@ -392,30 +390,6 @@ def test_an_environment_without_tmux_is_refused_with_the_remedy(
     with pytest.raises(AttemptFault, match=r"has no tmux.*apt-get install -y tmux") as caught:
         work(terminus(install_tmux=installs), context(DONE, environment=Bare()))  # type: ignore[arg-type]
     assert caught.value.request_fault
-
-
-def test_an_environment_with_a_network_gets_its_tmux_from_its_own_package_manager(
-    terminus: Callable[..., Terminus2], docker_host: str, debian_image: str
-) -> None:
-    class Without(Docker):
-        """Containers of an image that was made without tmux, whose network is open."""
-
-        async def open(self, request: OpenRequest) -> Session:
-            session = await super().open(request)
-            gone = await session.exec(["sh", "-c", "dpkg -r tmux && ! command -v tmux"])
-            assert gone.exit_code == 0, gone
-            return session
-
-    async def seen(session: Session) -> str:
-        words = ["sh", "-c", "cat made && dpkg -s tmux"]
-        return (await session.exec(words)).stdout_text
-
-    environment = Without(DockerParams(image=debian_image, network="open", open_network="host"))
-    keys = typed("echo by hand >made\n")
-    result, said = work(terminus(), context(keys, DONE, DONE, environment=environment), seen)
-    assert result.issues == ()
-    assert said.startswith("by hand\n")
-    assert "Status: install ok installed" in said
 
 
 def test_an_interpreter_without_the_package_is_refused_before_any_session() -> None:
