@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steelyard.benchmarks.pack.judging.agreement import Rule, aggregate, agreement, is_quorate
 from steelyard.benchmarks.pack.judging.form import Form, Levels, Numbers, TrueOrFalse
 from steelyard.benchmarks.pack.judging.prompt import (
     Question,
@@ -19,6 +18,7 @@ from steelyard.benchmarks.pack.judging.prompt import (
     shortened,
 )
 from steelyard.benchmarks.pack.judging.verdict import NotAVerdict, read_verdict
+from steelyard.components.judging.agreement import Rule, aggregate, agreement, is_quorate
 
 ASSERTION = Form(TrueOrFalse(), {})
 GRADE = Form(Numbers(1, 5), {})

@@ -44,6 +44,7 @@ from steelyard.components.benchmark import (
     scalar,
 )
 from steelyard.components.issues import AttemptFault, IssueCode
+from steelyard.components.judging.sampling import together
 from steelyard.components.model import ToolCall
 from steelyard.components.values import Message, Trust
 from steelyard.config.errors import BadInput, Where

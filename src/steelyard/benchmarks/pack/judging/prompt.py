@@ -13,24 +13,15 @@ from dataclasses import dataclass
 from typing import Final
 
 from steelyard.benchmarks.pack.judging.form import Form
+from steelyard.components.judging.fencing import MAX_SHOWN_CHARS as MAX_SHOWN_CHARS
+from steelyard.components.judging.fencing import Shown as Shown
+from steelyard.components.judging.fencing import asked_again as asked_again
+from steelyard.components.judging.fencing import fenced
+from steelyard.components.judging.fencing import shortened as shortened
 from steelyard.components.values import Message
 
 PROMPT_VERSION: Final = 1
 """Part of the evaluation identity: raised whenever a word below changes."""
-
-MAX_SHOWN_CHARS: Final = 100_000
-"""Of each text that a judge is shown; what is longer loses its middle."""
-
-_MAX_REPLY_SHOWN: Final = 2000
-
-
-@dataclass(frozen=True, slots=True)
-class Shown:
-    """A text that the judge is shown, under a name."""
-
-    name: str
-    """`task`, `reference`, `work`, or a file's path."""
-    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,42 +56,13 @@ def judge_messages(question: Question, *, mark: str, code: str) -> tuple[Message
     asked = (
         "You are a judge. You examine the work of somebody else and answer with one JSON object.",
         _rule(question),
-        *(_fenced(item, mark) for item in question.given),
+        *(fenced(item, mark) for item in question.given),
         _warning(mark),
         _form(question.form, code),
     )
-    work = "\n\n".join(_fenced(item, mark) for item in question.work)
+    work = "\n\n".join(fenced(item, mark) for item in question.work)
     closing = "That is all of the work. Judge it as the instructions say."
     return Message("system", "\n\n".join(asked)), Message("user", f"{work}\n\n{closing}")
-
-
-def asked_again(reply: str, fault: str) -> tuple[Message, Message]:
-    """Write the judge's own reply, then what was wrong with it.
-
-    An empty reply stands as a remark: endpoints refuse empty messages.
-    """
-    shown = reply[:_MAX_REPLY_SHOWN].strip() or "(no text)"
-    return (
-        Message("assistant", shown),
-        Message(
-            "user",
-            f"That is not a valid answer: {fault}. Answer once more, with the JSON object that "
-            "the instructions ask for and nothing else.",
-        ),
-    )
-
-
-def shortened(text: str, limit: int = MAX_SHOWN_CHARS) -> str:
-    """Cut the middle out of a text that is longer than `limit` characters, and say so there.
-
-    What cannot be sent, lone surrogates, becomes `?`.
-    """
-    if len(text) <= limit:
-        return text.encode("utf-8", "replace").decode("utf-8")
-    head, tail = limit // 2, limit - limit // 2
-    left_out = len(text) - limit
-    kept = f"{text[:head]}\n[… {left_out} characters are left out here …]\n{text[-tail:]}"
-    return kept.encode("utf-8", "replace").decode("utf-8")
 
 
 def _rule(question: Question) -> str:
@@ -111,10 +73,6 @@ def _rule(question: Question) -> str:
         lines.append("Grade each of these criteria by itself:")
         lines += [f"- {name}: {text}" for name, text in question.criteria]
     return "\n".join(lines)
-
-
-def _fenced(item: Shown, mark: str) -> str:
-    return f"[{mark} begin: {item.name}]\n{item.text}\n[{mark} end: {item.name}]"
 
 
 def _warning(mark: str) -> str:

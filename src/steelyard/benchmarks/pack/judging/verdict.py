@@ -5,19 +5,13 @@ A reply is as hostile as the text it judges: nothing in it is guessed at, mended
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 from steelyard.benchmarks.pack.judging.form import Form, Said
-
-MAX_REPLY_CHARS: Final = 64 * 1024
-_FENCED: Final = re.compile(r"```(?:json)?[ \t]*\n(.*)\n[ \t]*```", re.DOTALL)
-
-
-class NotAVerdict(ValueError):
-    """A reply that is not a verdict; says what is wrong with it."""
+from steelyard.components.judging.replies import MAX_REPLY_CHARS as MAX_REPLY_CHARS
+from steelyard.components.judging.replies import NotAVerdict as NotAVerdict
+from steelyard.components.judging.replies import json_object
 
 
 def read_verdict(reply: str, form: Form, code: str) -> Said:
@@ -31,7 +25,7 @@ def read_verdict(reply: str, form: Form, code: str) -> Said:
     Raises:
         NotAVerdict: it is anything but the form.
     """
-    data = _object(reply)
+    data = json_object(reply)
     grade_field = form.grade_field
     wanted = ("code", "reason", grade_field)
     missing = [name for name in wanted if name not in data]
@@ -71,36 +65,3 @@ def _position(grade: Any, form: Form, name: str) -> float:
     if position is None:
         raise NotAVerdict(f"{name!r} is not {form.scale.words}")
     return position
-
-
-def _object(reply: str) -> dict[str, Any]:
-    if len(reply) > MAX_REPLY_CHARS:
-        raise NotAVerdict(f"the reply is longer than {MAX_REPLY_CHARS} characters")
-    text = reply.strip()
-    if not text:
-        raise NotAVerdict("the reply is empty")
-    fenced = _FENCED.fullmatch(text)
-    try:
-        data = json.loads(
-            fenced[1] if fenced else text,
-            object_pairs_hook=_without_doubles,
-            parse_constant=_refuse_constant,
-        )
-    except (ValueError, RecursionError) as error:
-        if isinstance(error, NotAVerdict):
-            raise
-        raise NotAVerdict("the reply is not one JSON object and nothing else") from None
-    if not isinstance(data, dict):
-        raise NotAVerdict("the reply is JSON, but not an object")
-    return data
-
-
-def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    data = dict(pairs)
-    if len(data) < len(pairs):
-        raise NotAVerdict("a field stands in it twice")
-    return data
-
-
-def _refuse_constant(name: str) -> Any:
-    raise NotAVerdict(f"{name} is not JSON")

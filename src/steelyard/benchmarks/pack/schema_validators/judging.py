@@ -7,7 +7,6 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, PositiveFloat, model_validator
 
-from steelyard.benchmarks.pack.judging.agreement import Rule
 from steelyard.benchmarks.pack.judging.form import Form, Levels, Numbers, Scale, TrueOrFalse
 from steelyard.benchmarks.pack.judging.settings import Samples
 from steelyard.benchmarks.pack.schema_validators.base import (
@@ -18,6 +17,7 @@ from steelyard.benchmarks.pack.schema_validators.base import (
     TextValidatorSpec,
     ValidatorName,
 )
+from steelyard.components.judging.agreement import Rule
 
 Share = Annotated[float, Field(ge=0, le=1)]
 LevelName = Annotated[str, Field(min_length=1, max_length=40)]

@@ -6,13 +6,10 @@ asked for once more; without a majority of verdicts the scorer has failed, and n
 
 from __future__ import annotations
 
-import asyncio
-import secrets
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
-from steelyard.benchmarks.pack.judging.agreement import aggregate, agreement, is_quorate
 from steelyard.benchmarks.pack.judging.form import Said
 from steelyard.benchmarks.pack.judging.prompt import (
     Question,
@@ -34,12 +31,12 @@ from steelyard.benchmarks.pack.validators.contract import (
 )
 from steelyard.benchmarks.pack.validators.making import Making
 from steelyard.components.issues import AttemptFault, IssueCode
+from steelyard.components.judging.agreement import aggregate, agreement, is_quorate
+from steelyard.components.judging.sampling import Draw, together, unguessable
 from steelyard.components.model import ModelClient, ModelRequest, ModelResponse
 from steelyard.components.values import NO_USAGE, Message, Usage
 
 T = TypeVar("T")
-Draw = Callable[[], str]
-"""Gives a text that nobody could know beforehand."""
 
 _TRIES: Final = 2
 """Of each sample: a reply that is no verdict is asked for once more."""
@@ -199,42 +196,11 @@ async def _asked(client: ModelClient, messages: Sequence[Message]) -> ModelRespo
         ) from fault
 
 
-async def together(waiting: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
-    """Wait for all; the first that fails ends the others, so that nothing more is spent.
-
-    Raises:
-        AttemptFault: the first one's, one that stops the request before others.
-    """
-    if len(waiting) == 1:
-        return [await waiting[0]]
-    first: AttemptFault | None = None
-    tasks: list[asyncio.Task[T]] = []
-    try:
-        async with asyncio.TaskGroup() as group:
-            tasks += [group.create_task(one) for one in waiting]
-    except* AttemptFault as faults:
-        first = _first_of(faults)
-    if first is not None:
-        raise first
-    return [task.result() for task in tasks]
-
-
-def _first_of(faults: BaseExceptionGroup[AttemptFault]) -> AttemptFault:
-    """Give the first fault, one that stops the request before others."""
-    found = [fault for fault in faults.exceptions if isinstance(fault, AttemptFault)]
-    return next((fault for fault in found if fault.request_fault), found[0])
-
-
 def _total(samples: Sequence[Sample]) -> Usage:
     usage = NO_USAGE
     for sample in samples:
         usage += sample.usage
     return usage
-
-
-def unguessable() -> str:
-    """Draw 16 hexadecimal digits that no answer can have known."""
-    return secrets.token_hex(8)
 
 
 def make_judge(making: Making, spec: JudgeValidatorSpec, draw: Draw = unguessable) -> ModelJudge:
