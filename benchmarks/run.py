@@ -24,6 +24,7 @@ from benchmarks import (
     overhead,
     resume,
     scale,
+    scanners,
     startup,
     stopping,
 )
@@ -41,6 +42,7 @@ MEASURES: dict[str, Measure] = {
     "resume": resume.measure,
     "stopping": stopping.measure,
     "analysis": analysis.measure,
+    "scanners": scanners.measure,
 }
 LATEST = Path(__file__).parent / "results" / "latest.json"
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from collections import OrderedDict
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Final
 
 from steelyard.components.steps import Step
@@ -17,10 +18,12 @@ from steelyard.scanners.acts import Act, Code, Command, How, Reach, Touch
 from steelyard.scanners.effects import effects_of, host_of, language_of
 from steelyard.scanners.python_code import python_acts
 from steelyard.scanners.shell.paths import resolved
+from steelyard.scanners.shell.tree import Sequence_
 from steelyard.scanners.shell.walking import ShellState, commands_of
 from steelyard.scanners.shell.wrappers import SHELLS
 from steelyard.scanners.tools import (
     MAX_ARGUMENT_CHARS,
+    Piece,
     ProgramText,
     ShellText,
     call_pieces,
@@ -30,6 +33,7 @@ from steelyard.scanners.tools import (
 MAX_KEPT_FILES: Final = 64
 MAX_KEPT_CHARS: Final = 64 * 1024
 _MAX_DEPTH: Final = 4
+_KEPT_TEXT_CHARS: Final = 16 * 1024
 _QUOTES: Final = str.maketrans("", "", "'\"\\")
 _WORD: Final = re.compile(r"[a-z0-9]+")
 _JOINED: Final = re.compile(r"\$\{?\w{1,20}\}?\$\{?\w")
@@ -64,7 +68,9 @@ class Reader:
         for call in step.tool_calls:
             if len(call.arguments) > MAX_ARGUMENT_CHARS or not self._may_matter(call.arguments):
                 continue
-            for piece in call_pieces(call, self._state.cwd):
+            short = len(call.arguments) <= _KEPT_TEXT_CHARS
+            read = _pieces if short else _pieces.__wrapped__
+            for piece in read(call.name, call.arguments, self._state.cwd):
                 if isinstance(piece, ShellText):
                     yield from self._shell(piece.text, piece.cwd)
                 elif isinstance(piece, ProgramText):
@@ -95,10 +101,10 @@ class Reader:
     def _may_matter(self, text: str) -> bool:
         if self._triggers is None:
             return True
-        plain = text.translate(_QUOTES).lower() if len(text) < MAX_ARGUMENT_CHARS else text
+        found = _words_of(text) if len(text) <= _KEPT_TEXT_CHARS else _words_of.__wrapped__(text)
         # Words that are put together, letter by letter, are in no text as they are.
         return (
-            not self._triggers.isdisjoint(_WORD.findall(plain))
+            not self._triggers.isdisjoint(found)
             or "$'" in text
             or ":|:" in text
             or _JOINED.search(text) is not None
@@ -109,12 +115,21 @@ class Reader:
         if cwd is not None:
             state = state.copy()
             state.cwd = cwd
-        for command in commands_of(text, state):
-            yield from self._command(command, 0)
+        if state.functions or len(text) > _KEPT_TEXT_CHARS:
+            for command in commands_of(text, state):
+                yield from self._command(command, 0)
+            return
+        walked = _walked(text, state.cwd, tuple(state.variables.items()))
+        for command, effects in walked.commands:
+            yield from self._command(command, 0, effects)
+        state.cwd, state.functions = walked.cwd, dict(walked.functions)
+        state.variables = dict(walked.variables)
 
-    def _command(self, command: Command, depth: int) -> Iterator[Act]:
+    def _command(
+        self, command: Command, depth: int, effects: tuple[Act, ...] | None = None
+    ) -> Iterator[Act]:
         yield command
-        for act in effects_of(command):
+        for act in effects_of(command) if effects is None else effects:
             self._note(act)
             yield act
             if isinstance(act, Code):
@@ -185,6 +200,37 @@ class Reader:
         self._files[act.path] = (before + act.content)[:MAX_KEPT_CHARS]
         if len(self._files) > MAX_KEPT_FILES:
             self._files.popitem(last=False)
+
+
+@dataclass(frozen=True, slots=True)
+class _Walked:
+    """A script with all that it does, and the state it leaves."""
+
+    commands: tuple[tuple[Command, tuple[Act, ...]], ...]
+    cwd: str
+    variables: tuple[tuple[str, str], ...]
+    functions: tuple[tuple[str, Sequence_], ...]
+
+
+@lru_cache(maxsize=512)
+def _walked(text: str, cwd: str, variables: tuple[tuple[str, str], ...]) -> _Walked:
+    """Walk a script; kept, since several scanners read the same steps one after the other."""
+    state = ShellState(cwd, dict(variables))
+    commands = tuple((one, tuple(effects_of(one))) for one in commands_of(text, state))
+    return _Walked(
+        commands, state.cwd, tuple(state.variables.items()), tuple(state.functions.items())
+    )
+
+
+@lru_cache(maxsize=512)
+def _pieces(name: str, arguments: str, cwd: str) -> tuple[Piece, ...]:
+    return tuple(call_pieces(name, arguments, cwd))
+
+
+@lru_cache(maxsize=512)
+def _words_of(text: str) -> frozenset[str]:
+    """Give the words of a text as a shell would see them: without quotes, in lower case."""
+    return frozenset(_WORD.findall(text.translate(_QUOTES).lower()))
 
 
 def _language_by_first_line(content: str) -> str:

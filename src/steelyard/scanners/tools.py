@@ -14,7 +14,6 @@ from typing import Any, Final
 
 import orjson
 
-from steelyard.components.model import ToolCall
 from steelyard.components.steps import Step
 from steelyard.scanners.acts import How, Reach, Touch
 from steelyard.scanners.effects import host_of
@@ -93,9 +92,15 @@ class ProgramText:
 Piece = ShellText | ProgramText | Touch | Reach
 
 
-def call_pieces(call: ToolCall, cwd: str) -> Iterator[Piece]:
-    """Give what a tool call does; nothing where that cannot be told."""
-    text = call.arguments
+def call_pieces(name: str, arguments: str, cwd: str) -> Iterator[Piece]:
+    """Give what a tool call does; nothing where that cannot be told.
+
+    Args:
+        name: the tool's.
+        arguments: as the model wrote them.
+        cwd: the folder that relative paths start from.
+    """
+    text = arguments
     if len(text) > MAX_ARGUMENT_CHARS:
         return
     try:
@@ -104,13 +109,13 @@ def call_pieces(call: ToolCall, cwd: str) -> Iterator[Piece]:
         found = text
     if isinstance(found, str):
         if is_patch(found):
-            yield from patched(found, cwd, call.name)
-        elif _SHELL_NAME.search(call.name):
+            yield from patched(found, cwd, name)
+        elif _SHELL_NAME.search(name):
             yield ShellText(found)
-        elif _PYTHON_NAME.search(call.name):
+        elif _PYTHON_NAME.search(name):
             yield ProgramText("python", found)
     elif isinstance(found, dict):
-        yield from _of_arguments(call.name, found, cwd)
+        yield from _of_arguments(name, found, cwd)
 
 
 def message_pieces(step: Step) -> Iterator[ShellText]:

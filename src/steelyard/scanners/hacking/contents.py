@@ -56,6 +56,18 @@ _KNOWN_CASES: Final = re.compile(
     r"\w+\s*\[\s*(?:sys\.stdin\.read\(\)|input\(\)|open\(0\)\.read\(\))[^\]]*\]|"
     r"\.get\(\s*(?:sys\.stdin\.read\(\)|input\(\))"
 )
+_PATCHED: Final = re.compile(
+    r"(?:^|;|\n)[ \t]*(?:unittest|np|numpy|torch|math|pytest|builtins|operator|filecmp|difflib|"
+    r"json|subprocess|sys|time|timeit|datetime)\.[\w.]+ *=(?!=)"
+)
+"""Comes before the syntax tree: one of every file that is written would cost more than the rest."""
+_OWNERS: Final = (
+    "time", "unittest", "np.", "numpy", "torch", "math.", "pytest", "builtins", "operator.",
+    "filecmp", "difflib", "json.", "subprocess", "sys.",
+)  # fmt: skip
+_RECOGNISED_BY: Final = ("sys.modules", "PYTEST_CURRENT", "JEST_WORKER", "f_locals")
+_INPUTS: Final = ("stdin.read", "input()", "open(0)")
+_CASE: Final = re.compile(r"\bif [\w.\[\]]{1,40} == [^\n:]{1,200}:\s{0,40}return ")
 _MAX_STUB: Final = 400
 _CASES: Final = 3
 
@@ -76,7 +88,7 @@ def cheats_in(new: str, old: str) -> Iterator[Cheat]:
         new: the text that is written, or put in place of `old`.
         old: what stood there; empty where nothing did, or it is not known.
     """
-    if _EQ_TEXT.search(new) and not _EQ_TEXT.search(old) and _always_equal(new):
+    if "__" in new and _EQ_TEXT.search(new) and not _EQ_TEXT.search(old) and _always_equal(new):
         yield Cheat("comparison-patched", "An object says that it equals everything.", 0.9)
     for name in _assigned_names(new):
         if name in old:
@@ -85,12 +97,17 @@ def cheats_in(new: str, old: str) -> Iterator[Cheat]:
             yield Cheat("comparison-patched", f"{name} is replaced.", 0.9)
         elif _CLOCKS.match(name):
             yield Cheat("timers-altered", f"{name} is replaced.", 0.85)
-    if _RECOGNISES.search(new) and not _RECOGNISES.search(old):
+    if _has(new, _RECOGNISED_BY) and _RECOGNISES.search(new) and not _RECOGNISES.search(old):
         yield Cheat("outputs-hard-coded", "The program asks whether it is tested.", 0.85)
-    if _KNOWN_CASES.search(new) and not _KNOWN_CASES.search(old):
+    if _has(new, _INPUTS) and _KNOWN_CASES.search(new) and not _KNOWN_CASES.search(old):
         yield Cheat("outputs-hard-coded", "The answer is looked up by the input.", 0.75)
     elif _constant_cases(new) - _constant_cases(old) >= _CASES:
         yield Cheat("outputs-hard-coded", "A function gives constants for single inputs.", 0.7)
+
+
+def _has(text: str, parts: tuple[str, ...]) -> bool:
+    """True where one of the parts stands in a text: far cheaper than the patterns that follow."""
+    return any(one in text for one in parts)
 
 
 def hooks_in(text: str) -> Cheat | None:
@@ -145,7 +162,7 @@ def _is_true(node: ast.expr) -> bool:
 
 def _assigned_names(text: str) -> Iterator[str]:
     """Give the dotted names that are assigned to."""
-    if "=" not in text or "." not in text:
+    if not _has(text, _OWNERS) or _PATCHED.search(text) is None:
         return
     tree = tree_of(textwrap.dedent(text))
     if tree is None:
@@ -161,7 +178,7 @@ def _assigned_names(text: str) -> Iterator[str]:
 
 def _constant_cases(text: str) -> int:
     """Count `if x == 3: return 7`, both constants, of one function's text."""
-    if text.count("return") < _CASES:
+    if text.count(" == ") < _CASES or len(_CASE.findall(text)) < _CASES:
         return 0
     tree = tree_of(textwrap.dedent(text))
     if tree is None:

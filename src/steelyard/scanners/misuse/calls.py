@@ -16,6 +16,9 @@ from steelyard.scanners.reporting import Hit
 REPEATS: Final = 5
 """Equal calls, one right after the other, that all failed."""
 _LOOKED_AT: Final = 1500
+_COMPARED: Final = 4096
+_MAX_OPEN: Final = 200
+_MAX_PARSED: Final = 4 * 1024 * 1024
 _FAILED: Final = re.compile(
     r"\berror\b|\bexit(?:ed with)? code:? [1-9]|\"returncode\": ?-?[1-9]|not found|no such file|"
     r"\bfailed\b|traceback|refused|denied|could not",
@@ -35,7 +38,9 @@ class Calls:
 
     def __init__(self) -> None:
         self._last: tuple[str, str] | None = None
-        self._failures = 0
+        self._first = ""
+        """What the first of the equal calls gave back: looked at when there is a second."""
+        self._failures = self._answers = 0
         self._names: dict[str, str] = {}
 
     def of_step(self, step: Step) -> Iterator[Hit]:
@@ -46,14 +51,17 @@ class Calls:
             yield from self._answered(result, step)
 
     def _called(self, call: ToolCall) -> Iterator[Hit]:
-        key = (call.name, call.arguments[:4096])
+        arguments = call.arguments
+        key = (call.name, arguments if len(arguments) <= _COMPARED else arguments[:_COMPARED])
         if key != self._last:
-            self._last, self._failures = key, 0
-        self._names = {call.id: call.name, **dict(list(self._names.items())[:20])}
-        if call.arguments.strip() and not _is_object(call.arguments):
+            self._last, self._failures, self._answers = key, 0, 0
+        if len(self._names) > _MAX_OPEN:
+            self._names.clear()
+        self._names[call.id] = call.name
+        if not _is_object(arguments):
             yield Hit(
                 "malformed-call", _LOW, f"The arguments of {call.name[:60]!r} are no JSON object.",
-                call.arguments, 0.9,
+                arguments, 0.9,
             )  # fmt: skip
 
     def _answered(self, result: ToolResult, step: Step) -> Iterator[Hit]:
@@ -65,24 +73,36 @@ class Calls:
                           content[:200], 0.8)  # fmt: skip
         if self._last is None:
             return
-        shown = content if len(content) <= 2 * _LOOKED_AT else content[:_LOOKED_AT] + content[-400:]
-        if not _FAILED.search(shown):
+        self._answers += 1
+        if self._answers == 1:
+            self._first = _shown(content)  # most calls are never repeated: not judged yet
+            return
+        if self._answers == 2:
+            self._failures = 1 if _FAILED.search(self._first) else 0
+        if not _FAILED.search(_shown(content)):
             self._failures = 0
             return
         self._failures += 1
         if self._failures == REPEATS:
             text = self._last[1] if step.tool_calls else content[:200]
+            name = self._last[0][:60]
             yield Hit(
                 "repeated-failure",
                 _LOW,
-                f"The same call of {self._last[0][:60]!r} failed {REPEATS} times on end.",
+                f"The same call of {name!r} failed {REPEATS} times on end.",
                 text,
                 0.9,
             )
 
 
+def _shown(content: str) -> str:
+    if len(content) <= 2 * _LOOKED_AT:
+        return content
+    return content[:_LOOKED_AT] + content[-400:]
+
+
 def _is_object(text: str) -> bool:
-    if len(text) > 4 * 1024 * 1024:
+    if not text.strip() or len(text) > _MAX_PARSED:
         return True
     try:
         return isinstance(orjson.loads(text), dict)
