@@ -30,7 +30,7 @@ from steelyard.benchmarks.pack.template import Template
 from steelyard.benchmarks.pack.template_language import TemplateProblem
 from steelyard.benchmarks.pack.tool_calling.expected import filled
 from steelyard.benchmarks.pack.validators.contract import PASSED, Validator, Verdict, Work
-from steelyard.benchmarks.pack.validators.judge import ModelJudge, together
+from steelyard.benchmarks.pack.validators.judge import ModelJudge
 from steelyard.components.artifacts import EvaluationMode
 from steelyard.components.benchmark import (
     Benchmark,
