@@ -134,8 +134,8 @@ def unset_variables(node: Node, environ: Mapping[str, str]) -> list[Problem]:
 
 
 def without_values(node: Node) -> Any:
-    """Copy a deployment or judge into plain data: references as written, secrets left out."""
-    return _plain(_sealed(node, SecretStore({}), ""))
+    """Copy a deployment or judge into plain data: no variable read, the values of secrets gone."""
+    return _plain(_sealed(_expanded(node, {}), SecretStore({}), ""))
 
 
 def _plain(node: Node) -> Any:
