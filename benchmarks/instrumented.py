@@ -1,9 +1,10 @@
 """Run `steelyard` with a hand on its clock: `python -m benchmarks.instrumented ARGUMENTS`.
 
 What is done to it stands in the environment: `BENCH_FSYNC_DELAY_MS` makes every sync slower,
-`BENCH_LOOP_LAG=1` samples how late its event loop runs, `BENCH_BACKOFF_FACTOR` shrinks the waits
-before retries of attempts, as a benchmark shrinks what an attempt takes. What was seen goes as
-JSON into the file `BENCH_REPORT`. Nothing of the product knows of this.
+`BENCH_LOOP_LAG=1` samples how late its event loop runs, `BENCH_DESCRIPTORS=1` how many descriptors
+it holds (for 1% of CPU), `BENCH_BACKOFF_FACTOR` shrinks the waits before retries of attempts, as a
+benchmark shrinks what an attempt takes. What was seen goes as JSON into the file `BENCH_REPORT`.
+Nothing of the product knows of this.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ class Seen:
     def __init__(self) -> None:
         self.fsyncs = 0
         self.lags_s: list[float] = []
+        self.descriptors = 0
         self._lock = threading.Lock()
 
     def slow_syncs(self, delay_s: float) -> None:
@@ -67,9 +69,22 @@ class Seen:
         asyncio.events.new_event_loop = watched
         asyncio.new_event_loop = watched
 
+    def count_descriptors(self) -> None:
+        """Note every 20 ms how many descriptors are open; the most is kept."""
+
+        def count() -> None:
+            while True:
+                self.descriptors = max(
+                    self.descriptors, sum(1 for _ in Path("/proc/self/fd").iterdir())
+                )
+                time.sleep(0.02)
+
+        threading.Thread(target=count, daemon=True).start()
+
     def report(self, path: Path) -> None:
         """Write what was seen."""
-        path.write_text(json.dumps({"fsyncs": self.fsyncs, "lags_s": self.lags_s}))
+        seen = {"fsyncs": self.fsyncs, "lags_s": self.lags_s, "descriptors": self.descriptors}
+        path.write_text(json.dumps(seen))
 
 
 def shrink_backoff(factor: float) -> None:
@@ -91,6 +106,8 @@ def main() -> None:
     seen.slow_syncs(float(os.environ.get("BENCH_FSYNC_DELAY_MS", "0")) / 1000)
     if os.environ.get("BENCH_LOOP_LAG"):
         seen.sample_loops()
+    if os.environ.get("BENCH_DESCRIPTORS"):
+        seen.count_descriptors()
     if factor := os.environ.get("BENCH_BACKOFF_FACTOR"):
         shrink_backoff(float(factor))
     atexit.register(seen.report, Path(os.environ["BENCH_REPORT"]))

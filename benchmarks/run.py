@@ -27,6 +27,7 @@ from benchmarks import (
     scanners,
     startup,
     stopping,
+    sweep,
 )
 from benchmarks.measures import Measure, shown, table
 from benchmarks.processes import CommandFailed
@@ -42,6 +43,7 @@ MEASURES: dict[str, Measure] = {
     "resume": resume.measure,
     "stopping": stopping.measure,
     "analysis": analysis.measure,
+    "sweep": sweep.measure,
     "scanners": scanners.measure,
 }
 LATEST = Path(__file__).parent / "results" / "latest.json"
