@@ -21,6 +21,10 @@ SCHEMAS: Final[Mapping[str, str]] = MappingProxyType(
         "resolved": "steelyard.config.schema.orchestration:Orchestration",
         "pack": "steelyard.benchmarks.pack.schema:PackFile",
         "evalset": "steelyard.evalset.manifest:Manifest",
+        "fix-spec": "steelyard.fix.schema.spec:Spec",
+        "fix-profile": "steelyard.fix.schema.profile:Profile",
+        "fix-review": "steelyard.fix.schema.review:Review",
+        "fix-control": "steelyard.fix.schema.control:Control",
     }
 )
 """Name → `module:Model`."""
@@ -33,6 +37,10 @@ MEANINGS: Final[Mapping[str, str]] = MappingProxyType(
         "resolved": "an orchestration with every default filled in",
         "pack": "pack.yaml",
         "evalset": "the manifest that `steelyard evalset submit` takes",
+        "fix-spec": "what a fix run measures and protects: `steelyard fix start --spec`",
+        "fix-profile": "where and how its trials run: `steelyard setup --profile-file`",
+        "fix-review": "an independent review: `steelyard fix run --review-file`",
+        "fix-control": "a request to a run: `steelyard fix steer --control-file`",
     }
 )
 """What each name stands for."""

@@ -1,0 +1,1 @@
+"""Fix: candidates measured against a frozen benchmark, reviewed, verified, delivered."""
