@@ -41,14 +41,14 @@ def pass_figure(entries: Sequence[Entry]) -> Fraction | None:
     values, k = counted(entries), len(entries)
     if len(values) == k:
         return 1 - Fraction(comb(k - sum(values), k), comb(k, k))
-    return Fraction(1) if any(values) else None
+    return None
 
 
 def always_figure(entries: Sequence[Entry]) -> Fraction | None:
     values, k = counted(entries), len(entries)
     if len(values) == k:
         return Fraction(comb(sum(values), k), comb(k, k))
-    return Fraction(0) if not all(values) else None
+    return None
 
 
 def estimate(

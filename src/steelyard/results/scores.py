@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import repeat
 from math import fsum
 from typing import Any, Final
 
 from steelyard.components.benchmark import MetricSpec
 from steelyard.results.tallies import RunTally
+from steelyard.results.task_figures import (
+    AVG,
+    PASS,
+    Estimator,
+    Work,
+    estimators_of,
+    figures_of,
+    filled,
+    is_decided,
+    missing_at,
+)
 from steelyard.stats.clustered import clustered_error
-from steelyard.stats.estimators import avg_at_k, pass_at_k, pass_hat_k
 from steelyard.stats.intervals import Interval, t_interval, wilson
 
 LEVEL: Final = 0.95
@@ -43,59 +52,23 @@ class _Values:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class _Estimator:
-    """How the attempts at a task become one figure."""
-
-    name: str
-    of: Callable[[int, Any, int], float | None]
-    """Of (attempts counted, sum or successes, k)."""
-    takes_successes: bool
-    partial: Callable[[int, Any, int], float | None]
-    """The same where some attempts are missing; None where they could still change it."""
-    skipped_value: float | None
-    """Of the primary metric at a task whose later attempts were skipped; None: cannot be told."""
-
-    def k(self, tally: RunTally, task: int) -> int:
-        """Over how many attempts: a chance over as many at each task, a mean over all planned."""
-        return tally.k if self.takes_successes else tally.planned_at(task)
-
-    def label(self, tally: RunTally) -> str:
-        """Give its name; a mean of tasks with other numbers of attempts names no k."""
-        is_uneven = tally.attempts is not None and not self.takes_successes
-        return "avg" if is_uneven else self.name.format(k=tally.k)
-
-
-def _avg_partial(n: int, total: float, _k: int) -> float | None:
-    return total / n if n else None
-
-
-def _pass_partial(n: int, successes: int, k: int) -> float | None:
-    """A task with a success is decided, whatever the missing attempts would bring."""
-    return 1.0 if successes > 0 and n < k else pass_at_k(n, successes, k)
-
-
-def _hat_partial(n: int, successes: int, k: int) -> float | None:
-    """A task with a failure is decided likewise."""
-    return 0.0 if successes < n < k else pass_hat_k(n, successes, k)
-
-
-_AVG = _Estimator("avg@{k}", avg_at_k, False, _avg_partial, None)
-_PASS = _Estimator("pass@{k}", pass_at_k, True, _pass_partial, 1.0)
-_HAT = _Estimator("pass^{k}", pass_hat_k, True, _hat_partial, None)
-
-
-def scores(tally: RunTally, *, is_brief: bool = False) -> list[dict[str, Any]]:
+def scores(
+    tally: RunTally, *, is_brief: bool = False, takes_decided: bool = True
+) -> list[dict[str, Any]]:
     """Give every score of a run, the primary metric's headline first, as `metrics/1` has it.
 
     Args:
         tally: the run.
         is_brief: whether a metric has its first estimator alone where k is 1: all are one figure.
+        takes_decided: whether pass@k and pass^k count a task with a missing attempt where no
+            result of that could change them. So a run's figure is as near as can be to what it
+            will be; yet such tasks are those that passed, or failed, and where many attempts are
+            missing that is no estimate: a set takes the tasks alone whose attempts all count.
     """
     found: list[dict[str, Any]] = []
     for index, spec in enumerate(tally.specs):
-        headline = _PASS if tally.strategy == "pass" and spec.kind == "binary" else _AVG
-        estimators = _estimators(tally, spec)
+        headline = PASS if tally.strategy == "pass" and spec.kind == "binary" else AVG
+        estimators = estimators_of(tally, spec)
         if is_brief and tally.k == 1:
             estimators, headline = estimators[:1], estimators[0]
         for estimator in estimators:
@@ -108,20 +81,10 @@ def scores(tally: RunTally, *, is_brief: bool = False) -> list[dict[str, Any]]:
                     "higher_is_better": spec.higher_is_better,
                     "is_primary": is_primary,
                     "is_headline": is_primary and estimator is headline,
-                    **_score(tally, index, spec, estimator),
+                    **_score(tally, index, spec, estimator, takes_decided=takes_decided),
                 }
             )
     return sorted(found, key=lambda score: (not score["is_headline"], not score["is_primary"]))
-
-
-def task_figures(tally: RunTally) -> list[float | None]:
-    """Give what each task comes to in the primary metric, over what was counted; None: nothing.
-
-    It is the mean of its attempts, or whether one passed where tasks stop at their first success.
-    """
-    index = next(i for i, spec in enumerate(tally.specs) if spec.name == tally.primary)
-    estimators = _estimators(tally, tally.specs[index])
-    return _figures(_Work.of(tally, index, estimators[0]), is_official=False)
 
 
 def estimate_over_tasks(
@@ -193,7 +156,8 @@ def _mean_over_tasks(
     error = found.cr1 if found.cr1 and found.cr1 > noise else None
     is_flat = max(values) - min(values) <= noise
     is_proportion = clusters == n and all(value in (0.0, 1.0) for value in values)
-    if is_proportion and (is_one_binary_attempt or (is_flat and n > 1)):
+    is_share = bounds == (0.0, 1.0)  # dollars, too, may be 0 at every task
+    if is_proportion and (is_one_binary_attempt or (is_flat and is_share and n > 1)):
         return _estimate(
             found.mean, error, wilson(round(fsum(values)), n, LEVEL), "wilson", n, clusters, None
         )
@@ -234,26 +198,22 @@ def _rounded(value: float | None) -> float | None:
     return None if value is None else round(value, _DIGITS)
 
 
-def _estimators(tally: RunTally, spec: MetricSpec) -> list[_Estimator]:
-    skips = tally.k > 1 and (tally.early_stop or any(tally.skipped))
-    has_pass = spec.kind == "binary" and spec.higher_is_better
-    found = [] if skips and has_pass else [_AVG]
-    if has_pass:
-        found.append(_PASS)
-        if tally.k > 1 and not skips:
-            found.append(_HAT)
-    return found
-
-
-def _score(tally: RunTally, index: int, spec: MetricSpec, estimator: _Estimator) -> dict[str, Any]:
-    work = _Work.of(tally, index, estimator)
-    missing = sum(work.of_odd(lambda task: _missing(tally, index, estimator, task)))
+def _score(
+    tally: RunTally,
+    index: int,
+    spec: MetricSpec,
+    estimator: Estimator,
+    *,
+    takes_decided: bool,
+) -> dict[str, Any]:
+    work = Work.of(tally, index, estimator)
+    missing = sum(work.of_odd(lambda task: missing_at(tally, index, estimator, task)))
     missing += (tally.planned_tasks - tally.seen_tasks) * tally.k
     excluded = sum(tally.metrics[index].excluded)
     is_official = tally.is_official and missing == 0
     binary_once = _is_yes_or_no(spec) and tally.k == 1
     is_selected = any(
-        tally.skipped[task] and not _is_decided(tally, index, estimator, task) for task in work.odd
+        tally.skipped[task] and not is_decided(tally, index, estimator, task) for task in work.odd
     )
     if is_selected:
         # The tasks with all their attempts are those that failed: a mean over them says nothing
@@ -261,13 +221,14 @@ def _score(tally: RunTally, index: int, spec: MetricSpec, estimator: _Estimator)
         values = _Values((), (), ())
         found = _estimate(None, None, None, None, 0, 0, SKIPPED)
     else:
-        values = _task_values(work, is_official=is_official)
+        is_strict = estimator.takes_successes and not takes_decided
+        values = _task_values(work, is_strict=is_official or is_strict)
         found = _mean_over_tasks(values, is_one_binary_attempt=binary_once, bounds=spec.bounds)
     counted = tally.planned_attempts - missing - excluded
     as_zero = (
         found["value"]
         if missing == excluded == 0 or is_selected
-        else _rounded(_filled(work, 0.0, counts_excluded=True))
+        else _rounded(filled(work, 0.0, counts_excluded=True))
     )
     return {
         "official": found["value"] if is_official else None,
@@ -291,83 +252,9 @@ def _is_yes_or_no(spec: MetricSpec) -> bool:
     return spec.kind == "binary" or spec.bounds == (0.0, 1.0)
 
 
-def _missing(tally: RunTally, index: int, estimator: _Estimator, task: int) -> int:
-    """How many attempts at a task have no value and are not decided without one.
-
-    What a task's first success made needless decides pass@k of the metric it was a success in,
-    the primary one, and of any other metric only where that has a success of its own.
-    """
-    missing = tally.missing(index, task)
-    skipped = tally.skipped[task]
-    return missing if _is_decided(tally, index, estimator, task) else missing + skipped
-
-
-def _is_decided(tally: RunTally, index: int, estimator: _Estimator, task: int) -> bool:
-    if not tally.skipped[task] or estimator.skipped_value is None:
-        return False
-    return tally.specs[index].name == tally.primary or tally.metrics[index].successes[task] > 0
-
-
-@dataclass(frozen=True, slots=True)
-class _Work:
-    """A metric under an estimator: mostly all attempts of a task count, and its figure is known."""
-
-    tally: RunTally
-    index: int
-    estimator: _Estimator
-    figures: Sequence[float | None]
-    """By task; only of those that are not odd do they say anything."""
-    odd: Sequence[int]
-    """Tasks of which an attempt is missing, excluded or skipped."""
-
-    @classmethod
-    def of(cls, tally: RunTally, index: int, estimator: _Estimator) -> _Work:
-        column = tally.metrics[index]
-        planned = tally.attempts or repeat(tally.k)
-        odd = [
-            task
-            for task, (n, skipped, k) in enumerate(
-                zip(column.counted, tally.skipped, planned, strict=False)
-            )
-            if n != k or skipped
-        ]
-        sums = column.successes if estimator.takes_successes else column.totals
-        known: dict[tuple[int, Any], float | None] = {}
-        figures = []
-        for task, key in enumerate(zip(column.counted, sums, strict=True)):
-            if key not in known or tally.attempts is not None:
-                k = estimator.k(tally, task)
-                # What has too few attempts is odd, and has its figure by another rule.
-                known[key] = estimator.of(*key, k) if key[0] == tally.planned_at(task) else None
-            figures.append(known[key])
-        return cls(tally, index, estimator, figures, odd)
-
-    def of_odd(self, rule: Callable[[int], Any]) -> list[Any]:
-        """Ask a rule about each odd task, once about those alike in all that it may look at."""
-        tally, column = self.tally, self.tally.metrics[self.index]
-        known: dict[tuple[int, float, int, int, int, int], Any] = {}
-        found = []
-        for task in self.odd:
-            key = (
-                column.counted[task], column.totals[task], column.successes[task],
-                column.excluded[task], tally.skipped[task], tally.planned_at(task),
-            )  # fmt: skip
-            if key not in known:
-                known[key] = rule(task)
-            found.append(known[key])
-        return found
-
-    def replaced(self, figure: Callable[[int], float | None]) -> list[float | None]:
-        """Give all figures, those of odd tasks by a rule of their own."""
-        found = list(self.figures)
-        for task, value in zip(self.odd, self.of_odd(figure), strict=True):
-            found[task] = value
-        return found
-
-
-def _task_values(work: _Work, *, is_official: bool) -> _Values:
+def _task_values(work: Work, *, is_strict: bool) -> _Values:
     tally = work.tally
-    figures = _figures(work, is_official=is_official)
+    figures = figures_of(work, is_strict=is_strict)
     kept = [task for task, value in enumerate(figures) if value is not None]
     return _Values(
         [value for value in figures if value is not None],
@@ -376,59 +263,17 @@ def _task_values(work: _Work, *, is_official: bool) -> _Values:
     )
 
 
-def _figures(work: _Work, *, is_official: bool) -> list[float | None]:
-    tally, estimator = work.tally, work.estimator
-    column = tally.metrics[work.index]
-    sums = column.successes if estimator.takes_successes else column.totals
-
-    def figure(task: int) -> float | None:
-        if tally.skipped[task] and _is_decided(tally, work.index, estimator, task):
-            return estimator.skipped_value
-        # A task with an attempt that the benchmark leaves out has no figure however the rest ends,
-        # so it has none here and none in the bounds: else the value could lie outside of them.
-        rule = estimator.of if is_official or column.excluded[task] else estimator.partial
-        return rule(column.counted[task], sums[task], estimator.k(tally, task))
-
-    return work.replaced(figure)
-
-
-def _bounds(work: _Work, spec: MetricSpec, missing: int, value: float | None) -> list[float] | None:
+def _bounds(work: Work, spec: MetricSpec, missing: int, value: float | None) -> list[float] | None:
     """[worst, best] of what the score could be if every missing attempt had a value."""
     if missing == 0:
         return None if value is None else [value, value]
     if spec.bounds is None:
         return None
     worst, best = spec.bounds if spec.higher_is_better else spec.bounds[::-1]
-    low, high = _filled(work, worst), _filled(work, best)
+    low, high = filled(work, worst), filled(work, best)
     if low is None or high is None:
         return None
     return [round(low, _DIGITS), round(high, _DIGITS)]
-
-
-def _filled(work: _Work, value: float, *, counts_excluded: bool = False) -> float | None:
-    """Mean over all planned tasks with a value put in for every missing attempt.
-
-    Tasks that the benchmark's rule leaves out stay out, unless `counts_excluded`.
-    """
-    tally, index, estimator = work.tally, work.index, work.estimator
-    column = tally.metrics[index]
-    sums = column.successes if estimator.takes_successes else column.totals
-    each = int(value != 0) if estimator.takes_successes else value
-
-    def figure(task: int) -> float | None:
-        if tally.skipped[task] and _is_decided(tally, index, estimator, task):
-            return estimator.skipped_value
-        put_in = _missing(tally, index, estimator, task)
-        if counts_excluded:
-            put_in += column.excluded[task]
-        k = estimator.k(tally, task)
-        return estimator.of(column.counted[task] + put_in, sums[task] + put_in * each, k)
-
-    found = [figure for figure in work.replaced(figure) if figure is not None]
-    unseen = estimator.of(tally.k, tally.k * each, tally.k)
-    if unseen is not None:
-        found.extend([unseen] * (tally.planned_tasks - tally.seen_tasks))
-    return fsum(found) / len(found) if found else None
 
 
 def _categories(values: _Values, binary_once: bool, bounds: Interval | None) -> Mapping[str, Any]:

@@ -180,7 +180,8 @@ def _chance(row: Row, start: str) -> str:
     if score is None or score["estimate"]["value"] is None:
         return NONE
     estimate = score["estimate"]
-    return _two(figure(estimate["value"]), f"{estimate_interval(estimate)}, k={k_of(score)}")
+    mark = "" if score["official"] is not None else "*"
+    return _two(figure(estimate["value"]) + mark, f"{estimate_interval(estimate)}, k={k_of(score)}")
 
 
 def _span(rows: Sequence[Row]) -> Span:

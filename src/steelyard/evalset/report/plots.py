@@ -12,7 +12,8 @@ from typing import Any, Final
 
 from steelyard.config import printable
 from steelyard.evalset.report.frontier import Choice
-from steelyard.results.figures import figure, usd
+from steelyard.results.consumption import dollars
+from steelyard.results.figures import figure
 
 _WIDTH: Final = 160
 _HEIGHT: Final = 18
@@ -91,7 +92,7 @@ def frontier_svg(choices: Sequence[Choice], metric: str) -> str:
             f'<line class="axis" x1="{x(at)}" y1="{floor}" x2="{x(at)}" y2="{floor + 5}"/>'
         )
         parts.append(f'<text class="dim" x="{x(at)}" y="{floor + 19}" text-anchor="middle">'
-                     f"${usd(at)}</text>")  # fmt: skip
+                     f"{dollars(at)}</text>")  # fmt: skip
     for at in _ticks(values):
         parts.append(
             f'<line class="axis" x1="{_LEFT - 5}" y1="{y(at)}" x2="{right}" y2="{y(at)}"/>'

@@ -261,7 +261,11 @@ def _row(names: Names, parts: Sequence[Part]) -> Row:
     is_cell = names.cell is not None
     cells = [cell for part in parts for cell in part.cells]
     tally = tally_of(parts)
-    found = () if tally is None else tuple(map(_plain, scores(tally, is_brief=True)))
+    found = (
+        ()
+        if tally is None
+        else tuple(map(_plain, scores(tally, is_brief=True, takes_decided=False)))
+    )
     outcomes: Counter[Outcome] = Counter()
     issues: Counter[tuple[str, str]] = Counter()
     for cell in cells:

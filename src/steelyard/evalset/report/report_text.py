@@ -18,7 +18,7 @@ from steelyard.results.comparison_text import (
     test_note,
 )
 from steelyard.results.consumption import dollars
-from steelyard.results.figures import figure, share, signed, usd
+from steelyard.results.figures import figure, share, signed
 from steelyard.results.gates import GateResult
 from steelyard.results.summary_text import estimate_interval
 
@@ -137,7 +137,8 @@ def _estimate(score: Mapping[str, Any]) -> str:
     estimate = score["estimate"]
     if estimate["value"] is None:
         return NONE
-    return f"{figure(estimate['value'])} {estimate_interval(estimate)} k={k_of(score)}"
+    mark = "" if score["official"] is not None else "*"
+    return f"{figure(estimate['value'])}{mark} {estimate_interval(estimate)} k={k_of(score)}"
 
 
 def k_of(score: Mapping[str, Any]) -> str:
@@ -146,8 +147,12 @@ def k_of(score: Mapping[str, Any]) -> str:
 
 
 def seconds_text(value: float | None) -> str:
-    """Write a duration."""
-    return NONE if value is None else f"{value:.3g} s" if value < 1000 else f"{value:.0f} s"
+    """Write a duration: `0.05 ms`, `12.3 s`, `1250 s`."""
+    if value is None:
+        return NONE
+    if value < 0.1:
+        return f"{value * 1000:.3g} ms"
+    return f"{value:.3g} s" if value < 1000 else f"{value:.0f} s"
 
 
 def _wins(pairs: Sequence[AgentPair]) -> Section:
@@ -187,7 +192,7 @@ def _frontier(report: SetReport) -> Section:
             "*" if choice.is_on_frontier else "",
             Name(choice.agent),
             Name(choice.model),
-            f"${usd(choice.cost_usd['value'])}",
+            dollars(choice.cost_usd["value"]),
             _dollar_interval(choice.cost_usd),
             figure(choice.quality["value"]),
             estimate_interval(choice.quality),
@@ -204,7 +209,7 @@ def _frontier(report: SetReport) -> Section:
 
 def _dollar_interval(cost: Mapping[str, Any]) -> str:
     ends = cost["interval"]
-    return estimate_interval(cost) if ends is None else f"[${usd(ends[0])}, ${usd(ends[1])}]"
+    return estimate_interval(cost) if ends is None else f"[{dollars(ends[0])}, {dollars(ends[1])}]"
 
 
 def _failures(agents: Sequence[Row]) -> list[Section]:

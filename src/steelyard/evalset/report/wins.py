@@ -21,7 +21,7 @@ from steelyard.results.comparison import (
     difference_over,
     exact_test,
 )
-from steelyard.results.scores import task_figures
+from steelyard.results.task_figures import task_figures
 from steelyard.stats.multiple import holm
 from steelyard.stats.paired import FEWER_RESAMPLES, RESAMPLES, Tally, wins_ties_losses
 
