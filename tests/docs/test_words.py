@@ -23,6 +23,8 @@ from steelyard.config.schema.orchestration import Orchestration
 from steelyard.config.schema.written import ConfigFile, OrchestrationFile
 from steelyard.config.source import read_file
 from steelyard.config.validation import conform
+from steelyard.evalset.expansion import expand
+from steelyard.evalset.manifest import read_manifest
 from steelyard.results.records import AttemptRecord
 from tests.docs.blocks import DOCUMENTS, Block, all_blocks, write
 from tests.project.checkout import ROOT
@@ -142,6 +144,8 @@ def test_every_yaml_example_is_of_a_published_format(block: Block, tmp_path: Pat
         problems: list[Problem] = []
         conform(read_file(path, layer="example", shown=block.place), PackFile, problems)
         assert problems == []
+    elif "schema: evalset/v1" in block.text:
+        assert expand(read_manifest(path, shown=block.place)).cells
     elif re.search(r"^requests:", block.text, re.M):
         found = resolve_orchestration(path, environ=VARIABLES, cwd=tmp_path, components=REGISTRY)
         assert found.orchestration.requests
