@@ -351,3 +351,15 @@ def test_a_run_whose_document_is_not_there_yet_is_found_when_it_is(tmp_path: Pat
     for path in away.iterdir():
         shutil.copy(path, folder / ready.name / path.name)
     assert follower.look().cells[3].state is CellState.COMPLETED
+
+
+@pytest.mark.parametrize("folder", ["../../elsewhere", "/etc", "", "a/b", "twice", 7])
+def test_a_document_never_leads_out_of_its_set(tmp_path: Path, folder: object) -> None:
+    made = living_set(tmp_path)
+    path = made.root / "evalset.json"
+    document = json.loads(path.read_bytes())
+    for cell in document["cells"][:2] if folder == "twice" else document["cells"][:1]:
+        cell["folder"] = folder
+    path.write_text(json.dumps(document))
+    with pytest.raises(SetUnreadable):
+        OpenedSet(made.root)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from steelyard.config.names import is_path_component
 from steelyard.evalset.expansion import Cell
 from steelyard.evalset.layout import cell_folder
 from steelyard.evalset.surroundings import NOTHING_AROUND, Surroundings
@@ -150,10 +151,14 @@ class SetDocument:
         agents = tuple(PinnedAgent(**agent) for agent in data["agents"])
         pack_of = {pack.ref: pack for pack in packs}
         agent_of = {(agent.ref, agent.label): agent for agent in agents}
-        cells = []
+        cells: list[SetCell] = []
+        folders: set[str] = set()
         for each in data["cells"]:
             fields = dict(each)
             folder = fields.pop("folder")
+            if not is_path_component(folder) or folder in folders:
+                raise ValueError(f"{folder!r} is no folder of one cell alone")
+            folders.add(folder)
             cell = Cell(**fields)
             pack, agent = pack_of[cell.pack_ref], agent_of[cell.agent_ref, cell.agent_label]
             cells.append(SetCell(cell.index, folder, cell, pack, agent))

@@ -145,17 +145,17 @@ class OpenedSet:
 
     def run_dir(self, cell: SetCell) -> Path | None:
         """Give the newest run of a cell; None where nothing of it has begun."""
-        folder = self.files.cell(cell.folder)
-        runs = list(runs_below(folder, 1)) if folder.is_dir() else []
+        runs = self.run_dirs(cell)
         if len(runs) == 1:
             return runs[0]
         found = newest_of(runs)
         return None if found is None else found.root
 
     def run_dirs(self, cell: SetCell) -> list[Path]:
-        """List all runs of a cell, in no order."""
+        """List all runs of a cell, in no order; none where its folder has become a link."""
         folder = self.files.cell(cell.folder)
-        return list(runs_below(folder, 1)) if folder.is_dir() else []
+        is_own = folder.is_dir() and not folder.is_symlink()
+        return list(runs_below(folder, 1)) if is_own else []
 
     def reader(self, cell: SetCell) -> RunReader | None:
         """Open the newest run of a cell; None where there is none.
