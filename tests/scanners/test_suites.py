@@ -33,9 +33,7 @@ CHECKS = [
         finds=ran('{"command": "printf \\"1\\\\n\\" > /logs/verifier/reward.txt"}'),
         passes=ran('{"command": "rm -rf build && pytest tests"}'),
     ),
-    *scanner_suite(
-        ToolMisuse, finds=ran('{"command": "sudo rm -rf /usr"}'), passes=ran("{}")
-    ),
+    *scanner_suite(ToolMisuse, finds=ran('{"command": "sudo rm -rf /usr"}'), passes=ran("{}")),
 ]
 
 

@@ -1,0 +1,1 @@
+"""What `instruction-injection-compliance` is made of: what is suspect, what a judge is asked."""
