@@ -8,6 +8,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Final, Protocol
 
 from steelyard.models.protocols.form import TokenCounts
@@ -163,6 +164,7 @@ def is_priced(model_id: str, base_url: str, prices: Mapping[str, Mapping[str, An
     return model_id in prices or table_pricing(model_id, base_url) is not UNPRICED
 
 
+@cache
 def price_table_version() -> str:
     """Give the table's name and version, for `run.json`; imports nothing of it."""
     from importlib.metadata import version

@@ -12,6 +12,7 @@ import socket
 import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
@@ -55,7 +56,7 @@ class OwnerIdentity:
     @classmethod
     def of_this_process(cls) -> OwnerIdentity:
         """Read it from the system; None where the system does not say."""
-        return cls(_boot_id(), _pid_namespace(), os.getpid(), _start_ticks(), socket.gethostname())
+        return _identity_of(os.getpid())
 
     def may_live(self) -> bool:
         """True unless no process here has this id and start; a zombie has ended."""
@@ -69,6 +70,12 @@ class OwnerIdentity:
         if fields[0] in ("Z", "X"):
             return False
         return self.start_ticks is None or int(fields[19]) == self.start_ticks
+
+
+@lru_cache(maxsize=1)
+def _identity_of(pid: int) -> OwnerIdentity:
+    """Read once a process: a launch of many requests writes as many locks. A fork is another."""
+    return OwnerIdentity(_boot_id(), _pid_namespace(), pid, _start_ticks(), socket.gethostname())
 
 
 class RunLock:
