@@ -17,7 +17,7 @@ from steelyard.testing.endpoint import MockEndpoint
 from tests.engine.launching import COMPONENTS, records, request, resolved, run_all
 from tests.harnesses.asking import AGENT
 
-SEEDS = st.integers(0, 2**31 - 1)
+SEEDS = st.integers(0, 2**63 - 1)
 ASK = f"python3 - <<'AGENT'\n{AGENT}\nAGENT\n"
 
 
@@ -43,8 +43,8 @@ def test_without_a_seed_attempts_are_numbered() -> None:
     assert [attempt_seed(None, attempt) for attempt in (1, 2, 3)] == [1, 2, 3]
 
 
-@pytest.mark.parametrize("seed", [-1, 2**31, 1.5, "3", True])
-def test_a_seed_that_no_31_bits_hold_is_refused(tmp_path: Path, seed: Any) -> None:
+@pytest.mark.parametrize("seed", [-1, 2**63, 1.5, "3", True])
+def test_a_seed_that_no_signed_64_bits_hold_is_refused(tmp_path: Path, seed: Any) -> None:
     with pytest.raises(BadInput, match=r"execution\.seed"):
         resolved(tmp_path, request(execution={"seed": seed}))
 

@@ -14,7 +14,7 @@ def attempt_seed(seed: int | None, attempt: int) -> int:
     """Give what an attempt draws its random numbers from.
 
     Args:
-        seed: the request's, 0 to 2**31 - 1; None where it has none.
+        seed: the request's, 0 to 2**63 - 1; None where it has none.
         attempt: counted from 1.
 
     Returns:

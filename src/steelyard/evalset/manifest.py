@@ -15,15 +15,13 @@ from pydantic import AfterValidator, Field, PositiveInt, field_validator, model_
 from steelyard.components.registry import Kind, canonical_id, is_known, known_ids
 from steelyard.config.errors import Problem
 from steelyard.config.resolve import InvalidSettings
-from steelyard.config.schema.request import NonNegativeNumber, Output, Strict
+from steelyard.config.schema.request import MAX_SEED, NonNegativeNumber, Output, Strict
 from steelyard.config.schema.written import ConfigExecution, ConfigRuntime
 from steelyard.config.source import Node, plain, read_file
 from steelyard.config.validation import FieldFault, conform, in_order, nearest
 from steelyard.evalset.keys import san
 
 SCHEMA: Final = "evalset/v1"
-MAX_SEED: Final = 2**63 - 1
-"""What a model's endpoint takes as a seed: a signed number of 64 bits."""
 
 
 def _not_blank(value: str) -> str:

@@ -6,7 +6,7 @@ Values here are the *resolved* ones: layers merged, `${NAME}` expanded, secrets 
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt, StringConstraints
 
@@ -14,6 +14,8 @@ from steelyard.config.secrets import SecretRef
 
 Text = Annotated[str, StringConstraints(min_length=1)]
 NonNegativeNumber = Annotated[float, Field(ge=0)]
+MAX_SEED: Final = 2**63 - 1
+"""What a model's endpoint takes as a seed: a signed number of 64 bits."""
 Protocol = Literal["openai-chat", "openai-responses", "anthropic"]
 Strategy = Literal["avg", "pass"]
 
@@ -127,7 +129,7 @@ class ExecutionSettings(Strict):
 
     attempts: AttemptsSettings = AttemptsSettings.model_construct()
     """How often each task is tried."""
-    seed: Annotated[int, Field(ge=0, le=2**31 - 1)] | None = None
+    seed: Annotated[int, Field(ge=0, le=MAX_SEED)] | None = None
     """Of the first attempt; others get one derived from it. For task, agent and model's calls."""
     max_concurrent_attempts: PositiveInt | None = None
     """Attempts of this request at once; None: as many as the pool gives."""
