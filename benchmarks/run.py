@@ -19,6 +19,7 @@ from benchmarks import (
     analysis,
     calls,
     containers,
+    expansion,
     fairness,
     gateway,
     overhead,
@@ -43,6 +44,7 @@ MEASURES: dict[str, Measure] = {
     "resume": resume.measure,
     "stopping": stopping.measure,
     "analysis": analysis.measure,
+    "expansion": expansion.measure,
     "sweep": sweep.measure,
     "scanners": scanners.measure,
 }
