@@ -215,16 +215,26 @@ def _cluster_sums(
 def _exact(sizes: Counter[float], seen: float, slack: float) -> tuple[float, float]:
     """Give both p-values from the whole distribution of the sum."""
     import numpy as np
-    from scipy.stats import binom
 
     sums, weights = np.zeros(1), np.ones(1)
     for size, count in sizes.items():
         positive = np.arange(count + 1)
         sums = np.add.outer(sums, size * (2 * positive - count)).ravel()
-        weights = np.multiply.outer(weights, binom.pmf(positive, count, 0.5)).ravel()
+        weights = np.multiply.outer(weights, _binomial(count)).ravel()
     both = float(weights[np.abs(sums) >= abs(seen) - slack].sum())
     greater = float(weights[sums >= seen - slack].sum())
     return min(both, 1.0), min(greater, 1.0)
+
+
+def _binomial(count: int) -> Any:
+    """Give the chances of 0, 1, … heads in `count` throws of a coin."""
+    import numpy as np
+
+    if count == 1:  # nearly always: differences that are plain numbers are all of another size
+        return np.array([0.5, 0.5])
+    from scipy.stats import binom
+
+    return binom.pmf(np.arange(count + 1), count, 0.5)
 
 
 def _on_steps(sizes: Counter[float], seen: float, slack: float) -> tuple[float, float] | None:
