@@ -45,12 +45,13 @@ def comparison_sections(
     """Lay out a comparison; `limit` rows of what grows with the matrix, 0 for all."""
     from steelyard.evalset.report.report_text import gate_section
 
-    laid = [_head(found), _agents(found.agents)] if found.agents else [_head(found)]
+    laid = [_head(found)]
+    laid += [gate_section(gates)] if gates else []  # first, for a comment may be cut
+    laid += [_agents(found.agents)] if found.agents else []
     laid.append(_combinations(found.combinations, limit))
     laid += _changes(found.combinations, limit)
     laid += [_only("added: only in this set", found.added, limit)] if found.added else []
     laid += [_only("removed: only in the base", found.removed, limit)] if found.removed else []
-    laid += [gate_section(gates)] if gates else []
     return laid
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from steelyard.config.names import normalise
+from steelyard.config.names import MAX_CHARACTERS, MAX_NAME_BYTES, normalise
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +66,11 @@ def set_namespace(results_dir: Path, run_name: str | None, name: str) -> Path:
 
 
 def cell_folder(index: int, matrix_key: str) -> str:
-    """Give a cell's folder, which is also its request's name: its number tells cells apart."""
-    slug = normalise(matrix_key)
-    return normalise(f"{index:04d}-{slug}" if slug else f"{index:04d}")
+    """Give a cell's folder, which is also its request's name: its number tells cells apart.
+
+    A long key is cut without a hash: the name must stay as it is when it is normalised again.
+    """
+    folder = f"{index:04d}-{normalise(matrix_key)}"[:MAX_CHARACTERS]
+    while len(folder.encode()) > MAX_NAME_BYTES:
+        folder = folder[:-1]
+    return normalise(folder.rstrip(".-"))
