@@ -86,13 +86,23 @@ _MISPLACED: Final[tuple[tuple[str, str, str], ...]] = (
 
 def misplaced(root: Node, document: str, problems: list[Problem]) -> None:
     """Find fields that belong elsewhere; the schema would only call them unknown."""
+    # What belongs where is the same for every request: of thousands, each path is judged once.
+    known: dict[FieldPath, str | None] = {}
     for path, node in _fields(root):
-        text = path_text(path)
-        for pattern, kind, remedy in _MISPLACED:
-            if kind in (document, "any") and re.fullmatch(pattern, text):
-                where = node.origin.key_where
-                problems.append(Problem(f"{path[-1]!r} does not belong here", where, remedy))
-                break
+        alike = tuple(0 if isinstance(step, int) else step for step in path)
+        if alike not in known:
+            known[alike] = _remedy(path_text(alike), document)
+        if (remedy := known[alike]) is not None:
+            where = node.origin.key_where
+            problems.append(Problem(f"{path[-1]!r} does not belong here", where, remedy))
+
+
+def _remedy(text: str, document: str) -> str | None:
+    """Say where a field belongs; None where it may stand where it does."""
+    for pattern, kind, remedy in _MISPLACED:
+        if kind in (document, "any") and re.fullmatch(pattern, text):
+            return remedy
+    return None
 
 
 def _fields(root: Node) -> Iterator[tuple[FieldPath, Node]]:
