@@ -92,7 +92,7 @@ def test_thousands_of_deployments_are_not_compared_for_a_ref_that_is_right(
 
     node = one("{name: x, harness: {id: nop}}").node
     many = Agents(
-        Deployment(f"agent-{number}", agent_refs.derived_uuid(str(number)), {}, "", node)
+        Deployment(f"agent-{number}", agent_refs.derived_uuid(str(number)), {}, node)
         for number in range(5000)
     )
     monkeypatch.setattr(agent_refs, "near_names", never)
@@ -106,8 +106,7 @@ def test_thousands_of_deployments_are_not_compared_for_a_ref_that_is_right(
 def test_a_ref_finds_exactly_the_deployment_of_that_name(names: list[str], ref: str) -> None:
     node = one("{name: x}").node
     known = Agents(
-        Deployment(name, agent_refs.derived_uuid("deployment", name), {}, "", node)
-        for name in names
+        Deployment(name, agent_refs.derived_uuid("deployment", name), {}, node) for name in names
     )
     found = known.find(ref)
     assert [agent.name for agent in found] == ([ref] if ref in names else [])
@@ -139,5 +138,6 @@ def test_the_digest_is_of_what_is_written_and_of_no_secret() -> None:
     assert len(digests(["{name: a, model: {id: m}}", "{name: a, model: {id: n}}"])) == 2
     assert len(digests(["{name: a, harness: {id: x}}", "{name: a, harness: {id: x, y: 1}}"])) == 2
     assert len(digests(["{name: a, harness: {id: ./x.py:A}}"])) == 1
+    assert len(digests([f"{{name: a, model: {{id: m, params: {{n: {2**80}}}}}}}"])) == 1
     here = "{name: a, harness: {id: ./x.py:A}}"
     assert one(here, Path("/one")).digest == one(here, Path("/two")).digest

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import difflib
 import hashlib
+import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 from uuid import UUID, uuid5
-
-import orjson
 
 from steelyard.components.id_forms import is_file_class, is_path
 from steelyard.config.errors import BadInput, Problem, Where
@@ -37,12 +36,22 @@ class Deployment:
     uuid: str
     """As written, in lower case; else derived from the name."""
     parts: Mapping[str, Node]
-    """Those of `harness`, `model` and `environment` that it has; paths start from nowhere."""
-    digest: str
-    """Of what its parts make an agent do, as written, secrets without their values: hex. How its
-    model is reached (address, key, limits) is not part of it."""
+    """Those of `harness`, `model` and `environment` that it has; their paths are absolute."""
     node: Node
     """All of it, as written."""
+
+    @property
+    def digest(self) -> str:
+        """Give the digest of what it makes an agent do, as written, no secret's value in it: hex.
+
+        How its model is reached (address, key, limits) is not part of it.
+        """
+        said = {
+            part: without_values(Node({part: _asked(part, below)}, self.node.origin))
+            for part, below in self.node.value.items()
+            if part in PARTS
+        }
+        return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
 
     @property
     def where(self) -> Where:
@@ -60,17 +69,12 @@ def deployment_of(node: Node, folder: Path) -> Deployment:
     name = str(node.value["name"].value)
     written = node.value.get("id")
     parts = {part: node.value[part] for part in PARTS if part in node.value}
-    said = {
-        part: without_values(Node({part: _asked(part, below)}, node.origin))
-        for part, below in parts.items()
-    }
     return Deployment(
         name=name,
         uuid=str(written.value).lower()
         if written is not None and written.value is not None
         else derived_uuid("deployment", name),
         parts={part: _rebased(below, folder) for part, below in parts.items()},
-        digest=hashlib.sha256(orjson.dumps(said, option=orjson.OPT_SORT_KEYS)).hexdigest(),
         node=node,
     )
 
