@@ -182,6 +182,17 @@ class Counting(Harness):
         return HarnessResult("right")
 
 
+class Closing(Scripted):
+    """Notes when it is let go of."""
+
+    id = "closing"
+
+    async def close(self) -> None:
+        script: Any = self.params
+        with Path(script.ledger).open("a") as file:
+            file.write("closed\n")
+
+
 class SaysItsSeed(Harness):
     """Answers with the seed in the task's text and its own."""
 

@@ -281,6 +281,13 @@ def test_controls_say_of_each_request_where_it_stands(tmp_path: Path) -> None:
 # Bounds
 
 
+def test_what_a_request_ran_with_is_let_go_of_when_it_has_ended(tmp_path: Path) -> None:
+    ledger = tmp_path / "ledger"
+    harness = {"id": f"{COMPONENTS}:Closing", "ledger": str(ledger), "sleep_s": 0.05}
+    run_all(tmp_path, *many(3, harness=harness), runtime={"max_concurrent_requests": 1})
+    assert ledger.read_text().splitlines() == ["t0 1", "closed"] * 3
+
+
 def test_no_more_attempts_of_a_request_run_at_once_than_it_allows(tmp_path: Path) -> None:
     ledger = tmp_path / "at-once"
     harness = {"id": f"{COMPONENTS}:Counting", "ledger": str(ledger), "sleep_s": 0.01}

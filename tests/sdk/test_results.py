@@ -10,9 +10,12 @@ from pathlib import Path
 import pytest
 
 import steelyard as sy
+from steelyard.components.issues import Outcome
 from steelyard.components.values import Usage
+from steelyard.engine.events import RequestResult, RunOutcome
 from steelyard.results.kept_files import KeptFileUnreadable
 from steelyard.results.lines import encode
+from steelyard.sdk.results import run_result
 from tests.sdk.parts import Say, Sums
 
 
@@ -174,3 +177,15 @@ def test_a_journal_that_ends_with_no_outcome_of_ours_is_refused(run: sy.RunResul
     assert "not ended" in dead._repr_html_()
     with pytest.raises(sy.NotCompleted, match="none_Sums_Say: not ended"):
         dead.require_completed()
+
+
+def test_a_request_that_never_began_has_a_result_and_nothing_to_read() -> None:
+    counts = dict.fromkeys(Outcome, 0)
+    why = "SIGINT was received"
+    never = run_result(RequestResult("late", RunOutcome.CANCELLED, why, None, 0, counts, None), str)
+    assert (never.run_dir, never.run_id, never.planned, never.headline) == (None, None, 0, None)
+    assert list(never.attempts()) == list(never.failures()) == []
+    assert not never.is_complete
+    assert why in never._repr_html_()
+    with pytest.raises(sy.BadInput, match="late never began"):
+        sy.compare(never, never)
