@@ -132,6 +132,29 @@ class _Pump:
             self._fd = -1
 
 
+class _TailPump(_Pump):
+    """Keeps the last `cap_bytes` of a stream in place of the first."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, fd: int, cap_bytes: int) -> None:
+        self._last_bytes = cap_bytes
+        super().__init__(loop, fd, 2 * cap_bytes + _CHUNK_BYTES)
+
+    def _read_some(self) -> int:
+        count = super()._read_some()
+        if len(self.kept) > 2 * self._last_bytes:
+            self._cut()
+        return count
+
+    def _cut(self) -> None:
+        if len(self.kept) > self._last_bytes:
+            del self.kept[: -self._last_bytes or None]
+            self.is_truncated = True
+
+    def close(self) -> None:
+        super().close()
+        self._cut()
+
+
 class _Feeder:
     """Writes standard input as fast as the program takes it."""
 
@@ -273,7 +296,9 @@ async def spawned(
         ) from error
 
 
-async def _start(command: Command, max_output_bytes: int, *, is_behind_us: bool) -> Process:
+async def _start(
+    command: Command, max_output_bytes: int, *, is_behind_us: bool, pump: type[_Pump]
+) -> Process:
     loop = asyncio.get_running_loop()
     ours: list[int] = []
     theirs: list[int] = []
@@ -300,7 +325,7 @@ async def _start(command: Command, max_output_bytes: int, *, is_behind_us: bool)
     process = Process(
         pid,
         loop.create_future(),
-        (_Pump(loop, out, max_output_bytes), _Pump(loop, err, max_output_bytes)),
+        (pump(loop, out, max_output_bytes), pump(loop, err, max_output_bytes)),
         _Feeder(loop, ours.pop(), command.stdin) if ours else None,
         os.pidfd_open(pid),
     )
@@ -314,6 +339,7 @@ async def run(
     *,
     timeout_s: float | None = None,
     max_output_bytes: int,
+    keeps_last: bool = False,
     on_start: Callable[[Process], Awaitable[None]] | None = None,
     watch: Callable[[], Awaitable[str | None]] | None = None,
     watch_every_s: float = 0.25,
@@ -327,6 +353,7 @@ async def run(
         command: what to start.
         timeout_s: seconds from the moment `on_start` returned; None for no deadline.
         max_output_bytes: kept of each stream; the rest is read and dropped.
+        keeps_last: what is kept is the end of each stream, not its beginning.
         on_start: completes the start (limits, hand-shakes) within the gate of starts.
         watch: called every `watch_every_s` seconds; what it returns, if anything, is the
             reason for which the program is ended.
@@ -352,7 +379,10 @@ async def run(
                 # A launcher that the loop waits for is only slowed by stepping behind it; many
                 # at once would keep the loop from its other work.
                 is_behind_us = not command.only_launches or gate.under_way > _AT_EASE
-                process = await _start(command, max_output_bytes, is_behind_us=is_behind_us)
+                pump = _TailPump if keeps_last else _Pump
+                process = await _start(
+                    command, max_output_bytes, is_behind_us=is_behind_us, pump=pump
+                )
                 if running is not None:
                     running.add(process)
                 if on_start is not None:

@@ -8,6 +8,7 @@ launcher stands in front, and nothing runs unlimited, not even for a moment.
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import json
 import os
 import signal
@@ -60,6 +61,41 @@ class Start:
         Raises:
             OSError: there are no more descriptors.
         """
+
+        def words(status_fd: int, block_fd: int, seccomp_fd: int) -> bytes:
+            return bubblewrap.options(
+                layout,
+                variables,
+                chdir=chdir,
+                status_fd=status_fd,
+                block_fd=block_fd,
+                seccomp_fd=seccomp_fd,
+            )
+
+        return cls.with_options(prefix, words, argv, token=token)
+
+    @classmethod
+    def with_options(
+        cls,
+        prefix: Sequence[str],
+        words: Callable[[int, int, int], bytes],
+        argv: Sequence[str],
+        *,
+        token: str,
+        more_fds: Sequence[int] = (),
+    ) -> Start:
+        """Open what bubblewrap is told and tells by, for options of any making.
+
+        Args:
+            prefix: the words before bubblewrap's options.
+            words: given three descriptors, bubblewrap's options: status, block, filter.
+            argv: the program.
+            token: marks the processes.
+            more_fds: the program gets copies of these as 7, 8, …
+
+        Raises:
+            OSError: there are no more descriptors.
+        """
         ours: list[int] = []
         theirs: list[int] = []
         try:
@@ -70,10 +106,8 @@ class Start:
             ours.append(block_write)
             theirs.append(block_read)
             theirs.append(_filled("seccomp", seccomp.program()))
-            words = bubblewrap.options(
-                layout, variables, chdir=chdir, status_fd=3, block_fd=4, seccomp_fd=5
-            )
-            theirs.append(_filled("options", words))
+            theirs.append(_filled("options", words(3, 4, 5)))
+            theirs += [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 3) for fd in more_fds]
         except BaseException:
             for fd in ours + theirs:
                 os.close(fd)
