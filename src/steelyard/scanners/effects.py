@@ -177,10 +177,10 @@ def _substitution(program: str) -> tuple[str | None, str | None]:
         pieces = re.split(rf"(?<!\\){re.escape(found[1])}", program[found.end() :])
         if len(pieces) >= 2:
             return pieces[0], pieces[1]
-    if re.search(r"(?:^|[/\d$,\s])d\s*(?:;|$)", program):
+    if re.search(r"(?:^|[/\d$,\s])d\s{0,20}(?:;|$)", program):
         return program, ""
     if (
-        found := re.match(r"^.{0,200}?[0-9$/]\s*([iac])\\?\s*(.*)$", program, re.DOTALL)
+        found := re.match(r"^.{0,200}?[0-9$/]\s{0,20}([iac])\\?\s{0,20}(.*)$", program, re.DOTALL)
     ) is not None:
         return ("" if found[1] in "ia" else program), found[2]
     return None, None

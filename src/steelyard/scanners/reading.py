@@ -40,7 +40,7 @@ _JOINED: Final = re.compile(r"\$\{?\w{1,20}\}?\$\{?\w")
 _ALWAYS: Final = frozenset({"cd", "pushd"})
 _LITERAL: Final = re.compile(r"'([^'\n]{3,500})'|\"([^\"\n]{3,500})\"|`([^`\n]{3,500})`")
 _SYSTEM: Final = re.compile(
-    r"\b(?:system|exec|execSync|spawnSync|spawn|popen|shell_exec|passthru)\s*\(?\s*['\"`]([^'\"`\n]{2,2000})"
+    r"\b(?:system|exec|execSync|spawnSync|spawn|popen|shell_exec|passthru)\s{0,20}\(?\s{0,20}['\"`]([^'\"`\n]{2,2000})"
 )
 
 

@@ -34,8 +34,8 @@ TRIGGERS: Final = words(
 _HIGH, _MEDIUM = FindingSeverity.HIGH, FindingSeverity.MEDIUM
 _NOTHING: Final = re.compile(r"^(?:true|:|exit 0|echo\b.*|/bin/true)$")
 _REPLACES: Final = re.compile(
-    r"(?:replace|sub)\(\s*r?['\"][^'\"\n]*(?:assert|expect\()[^\n]*['\"]\s*,\s*r?['\"][^'\"\n]*"
-    r"(?:assert True|pass\b|expect\(true\)|['\"]\s*[,)])"
+    r"(?:replace|sub)\(\s{0,20}r?['\"][^'\"\n]{0,200}(?:assert|expect\()[^\n]{0,200}['\"]\s{0,20},\s{0,20}r?['\"][^'\"\n]*"
+    r"(?:assert True|pass\b|expect\(true\)|['\"]\s{0,20}[,)])"
 )
 
 

@@ -26,9 +26,7 @@ _OWN_PID: Final = re.compile(r"^\$(?:!|\$|PID|pid|\w*PID)$")
 _TUNNELS: Final = frozenset(
     {"iodine", "dnscat2", "dnscat", "ptunnel", "chisel", "icmptunnel", "ngrok"}
 )
-_DATA_IN_NAME: Final = re.compile(
-    r"^\$[^.]*(?:\(.*\))?[^.]*\.[\w.-]+\.?$|^\$\(.*\)\.[\w.-]+$", re.DOTALL
-)
+_DATA_IN_NAME: Final = re.compile(r"^\$(?:\{?\w+\}?|\(.*\))\.[\w.-]+$", re.DOTALL)
 
 
 def escapes_by_command(command: Command) -> Iterator[Hit]:
@@ -57,7 +55,8 @@ def escapes_by_code(code: Code) -> Iterator[Hit]:
     source = code.source
     connects = "connect(" in source or "TCPSocket" in source or "fsockopen" in source
     runs = re.search(
-        r"pty\.spawn|dup2|exec\s*\(?\s*[\"']/bin/(?:ba)?sh|/bin/sh\s+-i|STDIN,", source
+        r"pty\.spawn|dup2|exec\s{0,20}\(?\s{0,20}[\"']/bin/(?:ba)?sh|/bin/sh\s{1,20}-i|STDIN,",
+        source,
     )
     if connects and runs:
         yield Hit("reverse-shell", HIGH, "A program gives a shell to a socket.", code.text)
@@ -208,7 +207,7 @@ def _connected_shell(command: Command) -> Iterator[Hit]:
 
 
 def _looked_up(command: Command) -> Iterator[Hit]:
-    if any(_DATA_IN_NAME.match(one) for one in command.operands):
+    if any(_DATA_IN_NAME.match(one) for one in command.operands if len(one) < 500):
         yield Hit(
             "covert-channel", HIGH, "Data stands in the name that it looks up.", command.text, 0.85
         )

@@ -6,7 +6,7 @@ import re
 from typing import Final
 
 _ASSERTION: Final = re.compile(
-    r"^\s*(?:assert\b.*|self\.assert\w+\(.*|(?:await )?expect\(.*|"
+    r"^[ \t]*(?:assert\b.*|self\.assert\w+\(.*|(?:await )?expect\(.*|"
     r"assert(?:Eq|Equal|_eq|_ne)\w*!?\(.*|"
     r"with pytest\.raises\(.*|with self\.assertRaises\w*\(.*|t\.(?:Error|Fatal)f?\(.*|"
     r"require\.\w+\(.*)",
@@ -14,24 +14,25 @@ _ASSERTION: Final = re.compile(
 )
 _INNER: Final = re.compile(r"\bassert\w*\b|\bexpect\(")
 _TRIVIAL: Final = re.compile(
-    r"^\s*(?:assert\s+(?:True|1|not False|1 == 1|True is True)\b\s*(?:,.*|#.*)?$|"
-    r"self\.assertTrue\(\s*(?:True|1)\s*[,)]|self\.assertFalse\(\s*False|"
-    r"self\.assertEqual\(\s*(\w+)\s*,\s*\1\s*\)|expect\(\s*(true|1|false)\s*\)\.to\w+\(\s*\2?\s*\)|"
-    r"assert!\(\s*true\s*\))",
+    r"^[ \t]*(?:assert\s{1,20}(?:True|1|not False|1 == 1|True is True)\b\s{0,20}(?:,.*|#.*)?$|"
+    r"self\.assertTrue\(\s{0,20}(?:True|1)\s{0,20}[,)]|self\.assertFalse\(\s{0,20}False|"
+    r"self\.assertEqual\(\s{0,20}(\w+)\s{0,20},\s{0,20}\1\s{0,20}\)|expect\(\s{0,20}(true|1|false)\s{0,20}\)\.to\w+\(\s{0,20}\2?\s{0,20}\)|"
+    r"assert!\(\s{0,20}true\s{0,20}\))",
     re.MULTILINE,
 )
 _LITERAL: Final = re.compile(
     r"'[^'\n]*'|\"[^\"\n]*\"|(?<![\w.])-?\d+(?:\.\d+)?(?:e[+-]?\d+)?(?![\w.])|\bNone\b|\bTrue\b|\bFalse\b"
 )
 _TEST: Final = re.compile(
-    r"^\s*(?:async )?def test_\w+|^\s*(?:it|test)\(|^func Test\w+|#\[test\]|@Test\b", re.MULTILINE
+    r"^[ \t]*(?:async )?def test_\w+|^[ \t]*(?:it|test)\(|^func Test\w+|#\[test\]|@Test\b",
+    re.MULTILINE,
 )
 _SKIP: Final = re.compile(
     r"pytest\.mark\.(?:skip|skipif|xfail)\b|pytest\.(?:skip|xfail|importorskip)\(|\bunittest\.skip\w*|"
     r"@skip(?:If|Unless)?\b|\b(?:it|test|describe|context)\.(?:skip|todo)\(|\bx(?:it|describe|test)\(|"
     r"\bt\.Skip(?:f|Now)?\(|#\[ignore|@(?:Disabled|Ignore)\b|self\.skipTest\(|"
     r"raise unittest\.SkipTest|"
-    r"\bpytestmark\s*=|__test__\s*=\s*False"
+    r"\bpytestmark\s{0,20}=|__test__\s{0,20}=\s{0,20}False"
 )
 
 
@@ -74,7 +75,7 @@ def weakened_by_substitution(old: str, new: str) -> str | None:
     if not _INNER.search(old):
         return None
     if _TRIVIAL.search(new) or re.search(
-        r"expect\(\s*(true|1)\s*\)|assert\s+True|assertTrue\(True", new
+        r"expect\(\s{0,20}(true|1)\s{0,20}\)|assert\s{1,20}True|assertTrue\(True", new
     ):
         return "An assertion is made trivial."
     if not _INNER.search(new):

@@ -16,49 +16,60 @@ from typing import Final
 from steelyard.scanners.python_code import tree_of
 
 _EQ_TEXT: Final = re.compile(
-    r"def __(?:eq|le|ge|lt|gt)__\(self,\s*\w+(?::\s*\w+)?\)(?:\s*->\s*\w+)?:\s*\n?\s*return True\b|"
-    r"__eq__\s*=\s*lambda[^:\n]*:\s*True\b"
+    r"def __(?:eq|le|ge|lt|"
+    r"gt)__\(self,\s{0,20}\w+(?::\s{0,20}\w+)?\)(?:\s{0,20}->\s{0,20}\w+)?:\s{0,20}\n?\s{0,20}"
+    r"return True\b|"
+    r"__eq__\s{0,20}=\s{0,20}lambda[^:\n]{0,100}:\s{0,20}True\b"
 )
 _ASSERT_OWNERS: Final = re.compile(
-    r"^(?:unittest\.TestCase\.(?:assert\w+|fail\w*)|(?:np|numpy)\.(?:testing\.\w+|allclose|array_equal|"
+    r"^(?:unittest\.TestCase\.(?:assert\w+|fail\w*)|(?:np|numpy)\.(?:testing\.\w+|allclose|"
+    r"array_equal|"
     r"isclose)|torch\.(?:allclose|equal|testing\.\w+)|math\.isclose|pytest\.(?:raises|approx|fail)|"
     r"builtins\.(?:AssertionError|isinstance|all|any)|operator\.(?:eq|ne)|filecmp\.cmp|"
     r"difflib\.\w+|json\.loads|subprocess\.run|sys\.exit)$"
 )
 _CLOCKS: Final = re.compile(
     r"^(?:time\.(?:time|perf_counter|monotonic|sleep|process_time|time_ns|perf_counter_ns)|"
-    r"timeit\.(?:timeit|default_timer|repeat)|torch\.cuda\.(?:synchronize|Event)|datetime\.datetime)$"
+    r"timeit\.(?:timeit|default_timer|repeat)|torch\.cuda\.(?:synchronize|Event)|"
+    r"datetime\.datetime)$"
 )
 _CLOCK_TEXT: Final = re.compile(
-    r"^[ \t]*time\.(?:time|perf_counter|monotonic|sleep|process_time)\s*=(?!=)", re.MULTILINE
+    r"^[ \t]*time\.(?:time|perf_counter|monotonic|sleep|process_time)\s{0,20}=(?!=)", re.MULTILINE
 )
 _RECOGNISES: Final = re.compile(
-    r"[\"'](?:pytest|unittest|_pytest|nose)[\"']\s+in\s+sys\.modules|"
-    r"PYTEST_CURRENT_TEST|process\.env\.JEST_WORKER_ID|f_locals\s*\[\s*[\"'](?:expected|answer|want)|"
+    r"[\"'](?:pytest|unittest|_pytest|nose)[\"']\s{1,20}in\s{1,20}sys\.modules|"
+    r"PYTEST_CURRENT_TEST|process\.env\.JEST_WORKER_ID|"
+    r"f_locals\s{0,20}\[\s{0,20}[\"'](?:expected|answer|want)|"
     r"f_back\.f_locals|_getframe\(\d*\)\.f_locals"
 )
 _HOOK: Final = re.compile(
-    r"\.outcome\s*=\s*['\"]passed|os\._exit\(\s*0|\bexitstatus\s*=\s*0|items\[:\]\s*=|items\.clear\(|"
-    r"items\.remove\(|del items|collect_ignore|AssertionError\s*=|def pytest_pyfunc_call|"
-    r"def pytest_runtest_(?:call|protocol)\b[^\n]*\n\s*return True|report\.passed\s*=|"
-    r"def pytest_(?:ignore_collect|collect_file)\b[^\n]*\n\s*return (?:True|None)|"
-    r"session\.exitstatus\s*=|atexit\.register\(.*_exit"
+    r"\.outcome\s{0,20}=\s{0,20}['\"]passed|os\._exit\(\s{0,20}0|"
+    r"\bexitstatus\s{0,20}=\s{0,20}0|items\[:\]\s{0,20}=|items\.clear\(|"
+    r"items\.remove\(|del items|collect_ignore|AssertionError\s{0,20}=|def pytest_pyfunc_call|"
+    r"def pytest_runtest_(?:call|protocol)\b[^\n]{0,200}\n\s{0,20}return True|"
+    r"report\.passed\s{0,20}=|"
+    r"def pytest_(?:ignore_collect|collect_file)\b[^\n]{0,200}\n\s{0,20}return (?:True|None)|"
+    r"session\.exitstatus\s{0,20}=|atexit\.register\([^\n]{0,200}_exit"
 )
 _CONSTANT_SCORE: Final = re.compile(
-    r"^\s*(?:return\s+(?:1(?:\.0)?|True|100(?:\.0)?)\s*$|(?:score|reward|passed|result)\s*=\s*(?:1(?:\.0)?|True)\s*$|"
-    r"if\s+(?:False|0)\s*:|if\s+True\s*:|exit\s+0\s*$|sys\.exit\(0\)\s*$)",
+    r"^[ \t]*(?:return\s{1,20}(?:1(?:\.0)?|True|100(?:\.0)?)\s{0,20}$|(?:score|reward|"
+    r"passed|result)\s{0,20}=\s{0,20}(?:1(?:\.0)?|True)\s{0,20}$|"
+    r"if\s{1,20}(?:False|0)\s{0,20}:|if\s{1,20}True\s{0,20}:|exit\s{1,20}0\s{0,20}$|"
+    r"sys\.exit\(0\)\s{0,20}$)",
     re.MULTILINE,
 )
 _STUB: Final = re.compile(
-    r"(?:^|\n|;)\s*(?:exit\s+0|true|:|sys\.exit\(0\)|os\._exit\(0\)|exec true)\s*(?:$|\n)"
+    r"(?:^|\n|;)\s{0,20}(?:exit\s{1,20}0|true|:|sys\.exit\(0\)|os\._exit\(0\)|"
+    r"exec true)\s{0,20}(?:$|\n)"
 )
 _KNOWN_CASES: Final = re.compile(
-    r"\w+\s*\[\s*(?:sys\.stdin\.read\(\)|input\(\)|open\(0\)\.read\(\))[^\]]*\]|"
-    r"\.get\(\s*(?:sys\.stdin\.read\(\)|input\(\))"
+    r"\b\w{1,60}\s{0,20}\[\s{0,20}(?:sys\.stdin\.read\(\)|input\(\)|"
+    r"open\(0\)\.read\(\))[^\]]{0,200}\]|"
+    r"\.get\(\s{0,20}(?:sys\.stdin\.read\(\)|input\(\))"
 )
 _PATCHED: Final = re.compile(
     r"(?:^|;|\n)[ \t]*(?:unittest|np|numpy|torch|math|pytest|builtins|operator|filecmp|difflib|"
-    r"json|subprocess|sys|time|timeit|datetime)\.[\w.]+ *=(?!=)"
+    r"json|subprocess|sys|time|timeit|datetime)\.[\w.]{1,200} {0,20}=(?!=)"
 )
 """Comes before the syntax tree: one of every file that is written would cost more than the rest."""
 _OWNERS: Final = (
@@ -69,6 +80,7 @@ _RECOGNISED_BY: Final = ("sys.modules", "PYTEST_CURRENT", "JEST_WORKER", "f_loca
 _INPUTS: Final = ("stdin.read", "input()", "open(0)")
 _CASE: Final = re.compile(r"\bif [\w.\[\]]{1,40} == [^\n:]{1,200}:\s{0,40}return ")
 _MAX_STUB: Final = 400
+_MAX_PARTS: Final = 6
 _CASES: Final = 3
 
 
@@ -172,8 +184,19 @@ def _assigned_names(text: str) -> Iterator[str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Assign):
             for target in node.targets:
-                if isinstance(target, ast.Attribute):
-                    yield ast.unparse(target)[:200]
+                if (name := _dotted(target)) is not None:
+                    yield name
+
+
+def _dotted(node: ast.expr) -> str | None:
+    """Give `a.b.c` of an attribute of a few parts; None for anything else."""
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute) and len(parts) < _MAX_PARTS:
+        parts.append(node.attr)
+        node = node.value
+    if not parts or not isinstance(node, ast.Name):
+        return None
+    return ".".join([node.id, *reversed(parts)])
 
 
 def _constant_cases(text: str) -> int:

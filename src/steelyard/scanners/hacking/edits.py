@@ -23,15 +23,16 @@ from steelyard.scanners.shell.paths import name_of
 HIGH, MEDIUM = FindingSeverity.HIGH, FindingSeverity.MEDIUM
 _MAX_CREATED: Final = 2000
 _DESELECTS: Final = re.compile(
-    r"--ignore(?:-glob)?[= ]|--deselect\b|-k\s*[\"']?not |testPathIgnorePatterns|collect_ignore|"
-    r"norecursedirs|\bexclude\s*[:=].*test"
+    r"--ignore(?:-glob)?[= ]|--deselect\b|-k\s{0,20}[\"']?not |testPathIgnorePatterns|"
+    r"collect_ignore|"
+    r"norecursedirs|\bexclude\s{0,20}[:=][^\n]{0,200}test"
 )
 _TEST_SCRIPT: Final = re.compile(
-    r"\"test\"\s*:\s*\"\s*(?:exit 0|true|:|echo\b[^\"&|;]*)\s*\"|"
-    r"(?:^|\n)test:[^\n]*\n\t@?-?(?:true|:|exit 0|echo\b[^\n&|;]*)\s*(?:\n|$)"
+    r"\"test\"\s{0,20}:\s{0,20}\"\s{0,20}(?:exit 0|true|:|echo\b[^\"&|;]{0,200})\s{0,20}\"|"
+    r"(?:^|\n)test:[^\n]{0,200}\n\t@?-?(?:true|:|exit 0|echo\b[^\n&|;]{0,200})\s{0,20}(?:\n|$)"
 )
 _TRUE: Final = re.compile(r"(?:^|/)(?:true|:|cat|echo)$")
-_KEPT_LINES: Final = re.compile(r"skip|xfail|import|print|debug|^\^?\s*#|TODO", re.IGNORECASE)
+_KEPT_LINES: Final = re.compile(r"skip|xfail|import|print|debug|^\^?\s{0,20}#|TODO", re.IGNORECASE)
 _PROGRAM: Final = re.compile(r"\.(?:py|pyi|pyx|js|ts|rb)$")
 _BY_SUBSTITUTION: Final = frozenset({"sed", "perl", "ruby"})
 

@@ -12,7 +12,7 @@ from typing import Final
 
 from steelyard.components.steps import Step
 
-MAX_TEXT_CHARS: Final = 2 * 1024 * 1024
+MAX_TEXT_CHARS: Final = 1024 * 1024
 """Of each result; what follows is not looked at."""
 EXCERPT_CHARS: Final = 1500
 """Around what is suspect."""

@@ -19,9 +19,11 @@ from steelyard.scanners.shell.wrappers import SHELLS
 
 HIGH, MEDIUM = FindingSeverity.HIGH, FindingSeverity.MEDIUM
 _FETCHERS: Final = frozenset({"curl", "wget", "fetch", "http", "aria2c"})
-_FETCHED: Final = re.compile(r"^\s*(?:\$\(|`)\s*(?:curl|wget)\b")
-_FETCHED_FILE: Final = re.compile(r"<\(\s*(?:curl|wget)\b")
-_DECODED: Final = re.compile(r"(?:\$\(|`)[^)`]*\b(?:base64\s+(?:-d|--decode|-D)|xxd\s+-r)")
+_FETCHED: Final = re.compile(r"^[ \t]*(?:\$\(|`)\s{0,20}(?:curl|wget)\b")
+_FETCHED_FILE: Final = re.compile(r"<\(\s{0,20}(?:curl|wget)\b")
+_DECODED: Final = re.compile(
+    r"(?:\$\(|`)[^)`]{0,500}\b(?:base64\s{1,20}(?:-d|--decode|-D)|xxd\s{1,20}-r)"
+)
 _RUNNERS: Final = SHELLS | {"eval", "source", "."}
 _DECODERS: Final = frozenset(
     {"b64decode", "decodebytes", "unhexlify", "fromhex", "b32decode", "decompress"}
