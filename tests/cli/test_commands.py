@@ -175,7 +175,7 @@ requests:
   - name: first
     benchmark: {id: humaneval}
     harness: {id: chat}
-    execution: {attempts: {k: 3}, limit: 5, exclude_ids: [a]}
+    execution: {attempts: {k: 3}, limit: 5, exclude_ids: [HumanEval/3]}
     runtime: {reuse: true}
 """
 
