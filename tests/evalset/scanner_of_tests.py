@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import sys
+import time
 from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import ClassVar
 
 from pydantic import BaseModel, ConfigDict
@@ -49,6 +55,46 @@ class FailsAtOne(Words):
 
     id = "fails-at-one"
     fails_at: ClassVar[str | None] = "t1"
+
+
+HELPER_BEGAN = "STEELYARD_TEST_HELPER_BEGAN"
+"""The variable that names a file: made by a helper that has begun."""
+
+
+def wait_for_helper() -> None:
+    mark = os.environ.get(HELPER_BEGAN)
+    if mark is None:
+        return
+    if "scan_worker" in sys.argv[0]:
+        Path(mark).touch()
+    deadline_s = time.monotonic() + 60
+    while not Path(mark).exists() and time.monotonic() < deadline_s:
+        time.sleep(0.01)
+
+
+class Slow(Words):
+    """Waits until a helper has begun, where one is to come; prints what is no answer."""
+
+    id = "slow"
+
+    async def scan(self, attempt: ScannedAttempt) -> Sequence[Finding]:
+        wait_for_helper()
+        print('{"done": 0, "attempts": 7, "unreadable": null}')
+        found = await super().scan(attempt)
+        where = "helper" if "scan_worker" in sys.argv[0] else "own"
+        return [replace(one, message=where) for one in found]
+
+
+class DiesInHelpers(Slow):
+    """Takes its process down, where that is not the one that scans."""
+
+    id = "dies"
+
+    async def scan(self, attempt: ScannedAttempt) -> Sequence[Finding]:
+        if "scan_worker" in sys.argv[0]:
+            wait_for_helper()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return await super().scan(attempt)
 
 
 class Wild(Scanner):

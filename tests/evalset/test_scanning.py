@@ -20,19 +20,23 @@ from steelyard.config.secrets import SecretStore
 from steelyard.evalset.chosen_scanners import JudgeModel, version_of
 from steelyard.evalset.findings import ScanSpending, finding_counts, findings_by_attempt
 from steelyard.evalset.following import standing_of
+from steelyard.evalset.scan_helpers import HelperSpec
 from steelyard.evalset.spent import set_spending
 from steelyard.models.allowance import Allowance
 from steelyard.results.layout import RunFiles
 from steelyard.results.lock import RunLock
 from steelyard.results.reader import RunReader
 from steelyard.testing.fake_model import ScriptedEndpoint, response
+from tests.evalset import scanner_of_tests
 from tests.evalset.living_sets import LivingSet, living_set
 from tests.evalset.scanner_of_tests import (
     Artifacts,
     Asks,
+    DiesInHelpers,
     FailsAtOne,
     LengthParams,
     NewerWords,
+    Slow,
     Wild,
     Words,
 )
@@ -251,6 +255,63 @@ def test_a_scan_waits_for_another_process_that_scans(thinking: LivingSet) -> Non
         return scan.result().read
 
     assert asyncio.run(both()) == 8
+
+
+# -- helpers -----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def helped(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Let processes help at once, whatever this machine has; the scan waits for them."""
+    monkeypatch.setenv(scanner_of_tests.HELPER_BEGAN, str(tmp_path / "began"))
+    monkeypatch.setattr("steelyard.evalset.scanning.HELPERS_AFTER_S", 0.0)
+    monkeypatch.setattr("steelyard.evalset.scanning.helpers_worthwhile", lambda _cells: 2)
+
+
+def helper(living: LivingSet, name: str) -> HelperSpec:
+    return HelperSpec(living.root, (f"{scanner_of_tests.__file__}:{name}",), living.tmp_path)
+
+
+@pytest.mark.integration
+@pytest.mark.usefixtures("helped")
+def test_processes_that_help_find_the_same_and_nothing_twice(tmp_path: Path) -> None:
+    living = living_set(tmp_path, repeats=4)
+    living.run_all(tasks=4, **STEPS)
+    living.end()
+    result = scanned(living, made(Slow), helpers=helper(living, "Slow"))
+    assert result.exit_status == 0, result
+    assert (result.attempts, result.read, len(result.new)) == (32, 32, 32)
+    assert {one.message for one in result.new} == {"own", "helper"}
+    assert len(log_of(living).findings) == 32
+    again = scanned(living, made(Slow), helpers=helper(living, "Slow"))
+    assert (again.attempts, again.read) == (32, 0)
+
+
+@pytest.mark.integration
+@pytest.mark.usefixtures("helped")
+def test_a_helper_that_dies_is_said_of_its_cell_which_is_read_the_next_time(
+    tmp_path: Path,
+) -> None:
+    living = living_set(tmp_path, repeats=4)
+    living.run_all(tasks=4, **STEPS)
+    living.end()
+    result = scanned(living, made(DiesInHelpers), helpers=helper(living, "DiesInHelpers"))
+    assert result.exit_status == 1
+    assert 1 <= len(result.unreadable) <= 2
+    assert "status -9" in result.unreadable[0]
+    assert result.read == 32 - 4 * len(result.unreadable)
+    rest = scanned(living, made(DiesInHelpers))
+    assert (rest.read, rest.unreadable) == (32 - result.read, ())
+
+
+@pytest.mark.integration
+@pytest.mark.usefixtures("helped")
+def test_helpers_that_cannot_begin_cost_nothing(
+    thinking: LivingSet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(scanner_of_tests.HELPER_BEGAN)
+    result = scanned(thinking, made(Slow), helpers=helper(thinking, "NoSuchClass"))
+    assert (result.exit_status, result.read) == (0, 8)
 
 
 # -- judges ------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from steelyard.config.source import plain
 from steelyard.engine.services import EndpointPool, Maker
 from steelyard.evalset.chosen_scanners import judge_model, judge_settings, make_scanners
 from steelyard.evalset.project import Project
+from steelyard.evalset.scan_helpers import HelperSpec
 from steelyard.evalset.scan_values import ScanProgress, ScanResult
 from steelyard.evalset.scanning import scan_set
 from steelyard.evalset.set_document import SetCell
@@ -104,6 +105,7 @@ async def scan_asked(
             clock=clock,
             on_progress=on_progress,
             on_wait=on_wait,
+            helpers=HelperSpec(opened.root, tuple(names), folder),
             faults=faults,
         )
     finally:

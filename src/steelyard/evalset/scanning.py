@@ -1,7 +1,8 @@
 """Run scanners over what a set's agents did, and keep what they find.
 
-Rule scanners compute, so they read in a thread, one attempt after the other; those that ask a judge
-model wait, so they read several at once on the event loop. A scanner that fails at one attempt is
+Rule scanners compute, so they read in a thread, one attempt after the other, and in other processes
+where that takes long; those that ask a judge model wait, so they read several at once on the event
+loop. A scanner that fails at one attempt is
 named with it, and the rest goes on.
 """
 
@@ -10,39 +11,38 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from steelyard.components.clock import AgentTimer, Clock, SystemClock
-from steelyard.components.scanner import Finding, FindingSeverity, Scanner
-from steelyard.components.values import NO_USAGE, Usage
+from steelyard.components.model import ModelClient
+from steelyard.components.scanner import Scanner
 from steelyard.config.errors import SteelyardError
 from steelyard.engine.loading import in_daemon
 from steelyard.evalset.chosen_scanners import JudgeModel, version_of
 from steelyard.evalset.finding_store import MAX_MESSAGE_CHARS, FindingStore, Scanned
-from steelyard.evalset.finding_values import KeptFinding, Scan, work_digest
+from steelyard.evalset.finding_values import KeptFinding
+from steelyard.evalset.scan_cell import lacking, ran_attempts, scan_attempt
+from steelyard.evalset.scan_helpers import CellRead, HelperSpec, help_out, helpers_worthwhile
 from steelyard.evalset.scan_values import MOST_FAULTS, ScanFault, ScanProgress, ScanResult
-from steelyard.evalset.scanned_attempt import RecordedAttempt
 from steelyard.evalset.set_document import SetCell
 from steelyard.evalset.set_reader import OpenedSet
-from steelyard.results.consumption import NO_SPENDING, Spending
+from steelyard.results.consumption import NO_SPENDING
 from steelyard.results.files import NO_FAULTS, Faults, StorageFailed
 from steelyard.results.lock import RunLock
 from steelyard.results.reader import RunReader
 from steelyard.results.records import AttemptRecord
 
-MAX_FINDINGS: Final = 1_000
-"""Of one scanner in one attempt; a scanner that gives more has failed."""
+HELPERS_AFTER_S: Final = 3.0
+"""A scan by rules that takes longer is helped by other processes."""
 JUDGED_AT_ONCE: Final = 8
 _BATCH: Final = 256
 """Attempts whose findings are written together, at most"""
 _BATCH_S: Final = 1.0
 """of so many seconds."""
 _LOCK_PAUSE_S: Final = 0.2
-
-
-class UnfitFindings(Exception):
-    """What a scanner gave is no list of findings that can be kept."""
 
 
 async def scan_set(
@@ -55,6 +55,7 @@ async def scan_set(
     clock: Clock | None = None,
     on_progress: Callable[[ScanProgress], None] | None = None,
     on_wait: Callable[[], None] | None = None,
+    helpers: HelperSpec | None = None,
     faults: Faults = NO_FAULTS,
 ) -> ScanResult:
     """Let scanners read all that they have not read yet, and keep what they find.
@@ -68,6 +69,7 @@ async def scan_set(
         clock: the system's by default.
         on_progress: is told now and then how far it has come, on the event loop.
         on_wait: is told once where another process scans the set, and is waited for.
+        helpers: how other processes make the same scanners; None: nobody helps.
         faults: what a test does to writes.
 
     Raises:
@@ -87,10 +89,7 @@ async def scan_set(
             told = on_progress
             work.tell = lambda progress: _tell(loop, told, progress)
         if rules:
-            try:
-                await in_daemon(asyncio.run, work.read_by_rules(rules))
-            finally:
-                work.is_stopping.set()
+            await work.read_by_rules(rules, helpers)
         if asking:
             await work.read_by_judges(asking)
         return work.result()
@@ -140,12 +139,16 @@ class _Work:
         self._clock = clock
         self._judge = judge
         self._redact = redact
+        self._left: deque[SetCell] = deque(cells)
+        """Cells that no thread or process reads by rules yet."""
+        self._keeping = threading.Lock()
+        """Of all below: a thread and the event loop take what is found."""
         self._waiting: list[Scanned] = []
         self._written_s = time.monotonic()
         self._new: list[KeptFinding] = []
         self._faults: list[ScanFault] = []
         self._fault_count = 0
-        self._attempts = 0
+        self._attempts: dict[int, int] = {}
         self._read: set[tuple[int, str, int]] = set()
         self._spent = NO_SPENDING
         self._unreadable: dict[str, None] = {}
@@ -157,7 +160,7 @@ class _Work:
         """Give what it came to."""
         return ScanResult(
             scanners=self._versions,
-            attempts=self._attempts,
+            attempts=sum(self._attempts.values()),
             read=len(self._read),
             new=tuple(self._new),
             faults=tuple(self._faults),
@@ -167,118 +170,88 @@ class _Work:
             stopped=self._stopped,
         )
 
-    async def read_by_rules(self, scanners: Sequence[Scanner]) -> None:
-        """Read attempt by attempt, on an event loop that has nothing else to do."""
-        for cell, reader, record in self._records():
-            if self.is_stopping.is_set():
-                break
-            lacking = self._lacking(cell, record, scanners)
-            if lacking:
-                await self._scan(cell, reader, record, lacking)
-            self._flush(is_last=False)
+    # -- by rules ------------------------------------------------------------------------------
+
+    async def read_by_rules(self, scanners: Sequence[Scanner], helpers: HelperSpec | None) -> None:
+        """Read in a thread; where that takes long, with the help of processes."""
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                reading = tasks.create_task(in_daemon(asyncio.run, self._read_cells(scanners)))
+                if helpers is not None:
+                    await asyncio.wait({reading}, timeout=HELPERS_AFTER_S)
+                    for _ in range(0 if reading.done() else helpers_worthwhile(len(self._left))):
+                        tasks.create_task(
+                            help_out(helpers, self._next_cell, self._take, self._cell_ended)
+                        )
+        except ExceptionGroup as group:
+            raise group.exceptions[0] from group
+        finally:
+            self.is_stopping.set()
         self._flush(is_last=True)
+
+    def _next_cell(self) -> SetCell | None:
+        try:
+            return None if self.is_stopping.is_set() else self._left.popleft()
+        except IndexError:
+            return None
+
+    async def _read_cells(self, scanners: Sequence[Scanner]) -> None:
+        """Read attempt by attempt, on an event loop that has nothing else to do."""
+        while (cell := self._next_cell()) is not None:
+            for reader, record in self._attempts_of(cell):
+                if self.is_stopping.is_set():
+                    break
+                wanting = lacking(self._store.log, self._versions, cell, record, scanners)
+                if wanting:
+                    self._take(await scan_attempt(cell, reader, record, wanting, self._versions))
+
+    def _cell_ended(self, cell: SetCell, end: CellRead) -> None:
+        self._attempts[cell.index] = end.attempts
+        if end.unreadable is not None:
+            self._name_unreadable(cell, end.unreadable)
+
+    # -- by judges -----------------------------------------------------------------------------
 
     async def read_by_judges(self, scanners: Sequence[Scanner]) -> None:
         """Read several attempts at once, each waiting for its judge."""
         room = asyncio.Semaphore(JUDGED_AT_ONCE)
 
         async def one(
-            cell: SetCell, reader: RunReader, record: AttemptRecord, lacking: Sequence[Scanner]
+            cell: SetCell, reader: RunReader, record: AttemptRecord, wanting: Sequence[Scanner]
         ) -> None:
             try:
-                await self._scan(cell, reader, record, lacking)
-                self._flush(is_last=False)
+                self._take(
+                    await scan_attempt(cell, reader, record, wanting, self._versions, self._client)
+                )
             finally:
                 room.release()
 
         try:
             async with asyncio.TaskGroup() as tasks:
-                for cell, reader, record in self._records():
-                    lacking = self._lacking(cell, record, scanners)
-                    if not lacking:
+                for cell, reader, record in self._every_attempt():
+                    wanting = lacking(self._store.log, self._versions, cell, record, scanners)
+                    if not wanting:
                         await asyncio.sleep(0)
                         continue
                     await room.acquire()
                     if self._budget_is_spent():
                         room.release()
                         break
-                    tasks.create_task(one(cell, reader, record, lacking))
+                    tasks.create_task(one(cell, reader, record, wanting))
         except ExceptionGroup as group:
             raise group.exceptions[0] from group
         finally:
             self._flush(is_last=True)
 
-    def _records(self) -> Iterator[tuple[SetCell, RunReader, AttemptRecord]]:
-        """Iterate over the attempts in which an agent ran."""
-        attempts = 0
+    def _every_attempt(self) -> Iterator[tuple[SetCell, RunReader, AttemptRecord]]:
         for cell in self._cells:
-            try:
-                reader = self._opened.reader(cell)
-                for record in () if reader is None else reader.records():
-                    if record.executions and reader is not None:
-                        attempts += 1
-                        self._attempts = max(self._attempts, attempts)
-                        yield cell, reader, record
-            except (SteelyardError, OSError) as error:
-                self._unreadable[self._redact(f"{cell.matrix_key}: {error}")] = None
+            for reader, record in self._attempts_of(cell):
+                yield cell, reader, record
 
-    def _lacking(
-        self, cell: SetCell, record: AttemptRecord, scanners: Sequence[Scanner]
-    ) -> list[Scanner]:
-        """Give the scanners that have not read a work yet."""
-        digest = work_digest(record)
-        place = cell.index, record.task_id, record.attempt
-        log, versions = self._store.log, self._versions
-        return [
-            one for one in scanners if not log.has_read(one.id, versions[one.id], place, digest)
-        ]
-
-    async def _scan(
-        self,
-        cell: SetCell,
-        reader: RunReader,
-        record: AttemptRecord,
-        scanners: Sequence[Scanner],
-    ) -> None:
-        """Let scanners read one attempt; never raises for what they do."""
-        read: dict[str, str] = {}
-        failed: dict[str, str] = {}
-        found: list[tuple[str, Finding]] = []
-        spent = NO_SPENDING
-        for scanner in scanners:
-            client = None
-            if scanner.needs_model and self._judge is not None:
-                timer = AgentTimer(self._clock)
-                client = self._judge.endpoint.client(timer, self._judge.allowance)
-            try:
-                given = await scanner.scan(RecordedAttempt(reader, record, client))
-                found += [(scanner.id, finding) for finding in _fit(given)]
-                read[scanner.id] = self._versions[scanner.id]
-            except (Exception, SystemExit) as error:  # noqa: BLE001 — a plug-in; named, the rest goes on
-                failed[scanner.id] = self._message(error)
-            if client is not None:
-                spent += _spending(client.usage)
-        stops = self._budget_is_spent()
-        for name, message in failed.items():
-            if stops and not read:
-                continue  # it is not the record's fault
-            self._fault_count += 1
-            if len(self._faults) < MOST_FAULTS:
-                key = cell.matrix_key
-                self._faults.append(ScanFault(name, key, record.task_id, record.attempt, message))
-        self._spent += spent
-        if read:
-            self._read.add((cell.index, record.task_id, record.attempt))
-        scan = Scan(
-            cell.index, record.task_id, record.attempt, work_digest(record),
-            read, (), failed, spent,
-        )  # fmt: skip
-        self._waiting.append(Scanned(scan, cell.matrix_key, reader.run_id, tuple(found)))
-
-    def _message(self, error: BaseException) -> str:
-        """Say what a scanner raised; secrets go before it is cut."""
-        text = self._redact(f"{type(error).__name__}: {error}")
-        return text if len(text) <= MAX_MESSAGE_CHARS else f"{text[:MAX_MESSAGE_CHARS]}…"
+    def _client(self, scanner: Scanner) -> ModelClient | None:
+        if not scanner.needs_model or self._judge is None:
+            return None
+        return self._judge.endpoint.client(AgentTimer(self._clock), self._judge.allowance)
 
     def _budget_is_spent(self) -> bool:
         if self._judge is None or self._judge.allowance.overrun() is None:
@@ -287,43 +260,57 @@ class _Work:
         self._stopped = f"the budget is spent: judges have used the ${limit:g} that were left of it"
         return True
 
+    # -- both ----------------------------------------------------------------------------------
+
+    def _attempts_of(self, cell: SetCell) -> Iterator[tuple[RunReader, AttemptRecord]]:
+        """Iterate over a cell's attempts, and count them; a run that cannot be read is named."""
+        count = 0
+        try:
+            for reader, record in ran_attempts(self._opened, cell):
+                count += 1
+                self._attempts[cell.index] = max(count, self._attempts.get(cell.index, 0))
+                yield reader, record
+        except (SteelyardError, OSError) as error:
+            self._name_unreadable(cell, str(error))
+
+    def _name_unreadable(self, cell: SetCell, why: str) -> None:
+        self._unreadable[self._redact(f"{cell.matrix_key}: {why}")] = None
+
+    def _take(self, scanned: Scanned) -> None:
+        """Count what was found in an attempt, and keep it soon.
+
+        Raises:
+            StorageFailed: the findings could not be written.
+        """
+        scan = scanned.scan
+        failed = {name: self._message(why) for name, why in scan.faults.items()}
+        stops = self._budget_is_spent() and not scan.read  # then it is not the record's fault
+        with self._keeping:
+            for name, message in () if stops else failed.items():
+                self._fault_count += 1
+                if len(self._faults) < MOST_FAULTS:
+                    key = scanned.matrix_key
+                    self._faults.append(ScanFault(name, key, scan.case, scan.attempt, message))
+            self._spent += scan.spent
+            if scan.read:
+                self._read.add((scan.cell, scan.case, scan.attempt))
+            self._waiting.append(replace(scanned, scan=replace(scan, faults=failed)))
+        self._flush(is_last=False)
+
+    def _message(self, text: str) -> str:
+        """Cut what a scanner raised; secrets go before."""
+        text = self._redact(text)
+        return text if len(text) <= MAX_MESSAGE_CHARS else f"{text[:MAX_MESSAGE_CHARS]}…"
+
     def _flush(self, *, is_last: bool) -> None:
         """Write what waits, once it is enough or has waited for long."""
-        now_s = time.monotonic()
-        is_due = len(self._waiting) >= _BATCH or now_s - self._written_s >= _BATCH_S
-        if not (is_last or is_due):
-            return
-        self._written_s = now_s
-        waiting, self._waiting = self._waiting, []
-        self._new += self._store.add(waiting)
-        self.tell(ScanProgress(self._attempts, len(self._read), len(self._new), self._fault_count))
-
-
-def _fit(given: object) -> list[Finding]:
-    """Look at what a plug-in gave before it is kept.
-
-    Raises:
-        UnfitFindings: it is no list of findings, or of too many.
-    """
-    if not isinstance(given, Sequence) or isinstance(given, str | bytes):
-        raise UnfitFindings(f"scan() gave {type(given).__name__}, not a list of findings")
-    if len(given) > MAX_FINDINGS:
-        raise UnfitFindings(f"{len(given)} findings in one attempt: more than {MAX_FINDINGS}")
-    for one in given:
-        if not isinstance(one, Finding):
-            raise UnfitFindings(f"a finding is {type(one).__name__}, not a Finding")
-        is_whole = all(isinstance(text, str) for text in (one.category, one.message, one.evidence))
-        if not is_whole or not isinstance(one.severity, FindingSeverity):
-            raise UnfitFindings("a finding's category, message or evidence is no text")
-        if not isinstance(one.confidence, int | float) or not 0.0 <= one.confidence <= 1.0:
-            raise UnfitFindings(f"a finding's confidence is {one.confidence!r}, not from 0 to 1")
-        if one.step is not None and (type(one.step) is not int or one.step < 0):
-            raise UnfitFindings(f"a finding's step is {one.step!r}, not a number from 0")
-    return list(given)
-
-
-def _spending(usage: Usage) -> Spending:
-    if usage == NO_USAGE:
-        return NO_SPENDING
-    cost = usage.cost_usd
-    return Spending(usage.requests, usage.input_tokens, usage.output_tokens, cost, cost or 0.0)
+        with self._keeping:
+            now_s = time.monotonic()
+            is_due = len(self._waiting) >= _BATCH or now_s - self._written_s >= _BATCH_S
+            if not (is_last or is_due):
+                return
+            self._written_s = now_s
+            waiting, self._waiting = self._waiting, []
+            self._new += self._store.add(waiting)
+            attempts = sum(self._attempts.values())
+        self.tell(ScanProgress(attempts, len(self._read), len(self._new), self._fault_count))
