@@ -136,3 +136,8 @@ def test_an_estimate_makes_nothing(tmp_path: Path) -> None:
     assert sorted(tmp_path.rglob("*")) == before
     assert document["schema"] == "evalset-plan/1"
     json.dumps(document)
+
+
+def test_parameters_beyond_64_bits_are_no_obstacle(tmp_path: Path) -> None:
+    write_project(tmp_path, chat(params={"max_tokens": 4, "n_ctx": 2**70}), prices=PRICES)
+    assert estimate(tmp_path, "asks").cells[0].cost.usd is not None

@@ -188,3 +188,8 @@ def test_a_pack_without_cases_is_refused(project: Path, cases: object) -> None:
     with pytest.raises(BadInput) as raised:
         found(project, "refunds")
     assert "refunds/pack.yaml" in str(raised.value.problems[0].where.file)
+
+
+@pytest.mark.parametrize("ref", ["a\0b", "../\0", "x" * 5000, "/" + "x" * 5000, "\ud800", "@", "/"])
+def test_what_no_file_can_be_called_is_refused_all_the_same(project: Path, ref: str) -> None:
+    refused(project, ref)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from steelyard.cli.output import counted, note, print_json, print_table, print_warnings, say
+from steelyard.cli.streams import redact_with
 from steelyard.evalset.estimate import Basis, CellEstimate, Cost, SetEstimate, estimate_set
 from steelyard.results.consumption import dollars
 
@@ -24,8 +25,9 @@ def show_estimate(plan: SetPlan, *, as_json: bool, is_dry: bool = True) -> SetEs
         as_json: print the document `evalset-plan/1`.
         is_dry: whether this is all that is done.
     """
-    found = estimate_set(plan)
     redactor = plan.prepared.redactor
+    redact_with(redactor.text)
+    found = estimate_set(plan)
     if as_json:
         print_json(redactor.tree(found.as_json()))
         return found
@@ -59,6 +61,7 @@ def show_estimate(plan: SetPlan, *, as_json: bool, is_dry: bool = True) -> SetEs
     return found
 
 
+_NOTES: Final = 20
 _VERBS: Final = {"submit": "run", "resume": "go on with", "retry": "run again"}
 
 
@@ -87,8 +90,10 @@ def estimate_lines(found: SetEstimate) -> Iterator[str]:
     said: Counter[str] = Counter()
     for cell in found.cells:
         said[f"{_of(cell)}: {cell.cost.note}"] += 1
-    for text, cells in said.items():
+    for text, cells in list(said.items())[:_NOTES]:
         yield f"  {text} ({counted(cells, 'cell')})"
+    if len(said) > _NOTES:
+        yield f"  and {len(said) - _NOTES} more; --json says what the cost of each cell rests on"
 
 
 def _total(found: SetEstimate) -> str:

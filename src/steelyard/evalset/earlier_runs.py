@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -105,4 +106,5 @@ def _experience(root: Path) -> tuple[bytes, Experience] | None:
 
 def _kind(slug: str, harness: Mapping[str, Any], model: Mapping[str, Any]) -> bytes:
     named = {**harness, "id": canonical_id(Kind.HARNESS, str(harness.get("id")))}
-    return orjson.dumps([slug, named, model], option=orjson.OPT_SORT_KEYS)
+    # Not orjson: parameters may hold numbers beyond 64 bits.
+    return json.dumps([slug, named, model], sort_keys=True).encode()

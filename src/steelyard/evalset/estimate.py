@@ -174,12 +174,12 @@ def estimate_set(plan: SetPlan) -> SetEstimate:
     whole, secrets = plan.prepared.plan.orchestration, plan.prepared.maker.secrets
     known: Mapping[bytes, Experience] | None = None
     cells: list[CellEstimate] = []
-    costs: dict[tuple[bytes, int], Cost] = {}
+    costs: dict[tuple[bytes, str, int], Cost] = {}
     for cell, request in zip(plan.cells, plan.prepared.plan.requests, strict=True):
         pack = plan.references.opened[cell.cell.pack_ref]
         tasks = selected(pack.tasks, request.request.execution)
         kind = kind_of(pack.pinned.slug, request.request)
-        key = (kind, len(tasks) * request.k)
+        key = (kind, pack.pinned.path, len(tasks) * request.k)
         if key not in costs:
             if known is None and request.spends:
                 known = earlier_runs(Path(whole.runtime.results_dir))

@@ -72,11 +72,11 @@ def pack_folders(node: Node, folder: Path) -> Iterator[PackEntry]:
             yield PackEntry(folder, where, problem)
         return
     fault = missing_pack(text, folder)
+    if fault is not None:
+        yield PackEntry(folder / text, where, Problem(fault.message, where, fault.remedy))
+        return
     path = (folder / text).resolve()
-    if fault is None and path.name == PACK_FILE:
-        path = path.parent
-    wrong = [] if fault is None else [Problem(fault.message, where, fault.remedy)]
-    yield PackEntry(path, where, *wrong)
+    yield PackEntry(path.parent if path.name == PACK_FILE else path, where)
 
 
 def _may_be_pack(folder: Path) -> bool:

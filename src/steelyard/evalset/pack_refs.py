@@ -118,8 +118,8 @@ class _Looking:
             return self._of_catalog(slug, version)
         heads = self._own(slug, version) if slug is not None else []
         paths = {head.path: head for head in heads}
-        folder = (self.base_dir / self.ref).resolve()
         if missing_pack(self.ref, self.base_dir) is None:
+            folder = self._folder()
             paths.setdefault(folder, PackHead(folder, Where(), None, None))
         if len(paths) == 1:
             return next(iter(paths))

@@ -162,13 +162,11 @@ class _Resolving:
 
 def deployment_problems(deployment: Deployment, project: Project) -> list[Problem]:
     """Say what keeps a deployment from being used: unset variables, ids that lead nowhere."""
-    problems: list[Problem] = []
-    for part in deployment.parts.values():
-        found = [
-            replace(problem, message=f"the deployment {deployment.name!r}: {problem.message}")
-            for problem in unset_variables(part, project.environ)
-        ]
-        problems += found
+    whole = Node(dict(deployment.parts), deployment.node.origin)
+    problems = [
+        replace(problem, message=f"the deployment {deployment.name!r}: {problem.message}")
+        for problem in unset_variables(whole, project.environ)
+    ]
     for kind in ("harness", "environment"):
         part_node = deployment.parts.get(kind)
         named = part_node.at(("id",)) if part_node is not None else None
