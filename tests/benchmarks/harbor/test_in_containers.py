@@ -75,6 +75,22 @@ def test_an_agent_that_deletes_its_working_folder_is_scored(
     assert result.metrics == {"passed": False, "reward": 0.0}, result.issues
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        "kill -TERM 1; kill -9 1; kill -HUP 1; touch done; kill -9 -1",
+        "touch done; for p in /proc/[0-9]*; do kill -TERM ${p#/proc/}; done",
+        "touch done; rm -rf /logs; touch /logs; ln -sfn /proc /tests",
+    ],
+    ids=["all processes", "every shell", "folders"],
+)
+def test_an_agent_that_strikes_about_itself_is_scored(
+    tmp_path: Path, debian_image: str, run: Run, command: str
+) -> None:
+    result = run(made(tmp_path, debian_image), Does(command))
+    assert result.metrics == {"passed": True, "reward": 1.0}, result.issues
+
+
 def test_a_verifier_with_an_image_of_its_own_brings_its_tests(
     tmp_path: Path, debian_image: str, run: Run
 ) -> None:

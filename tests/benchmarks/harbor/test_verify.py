@@ -115,6 +115,26 @@ def test_neither_a_planted_verdict_nor_planted_tests_survive(tmp_path: Path) -> 
     assert "more.sh" not in issue.message
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        "rm -rf .harbor; touch .harbor",
+        "rm -rf .harbor/logs; touch .harbor/logs",
+        "rm -rf .harbor/logs; ln -s ../elsewhere .harbor/logs",
+        "rm -rf .harbor; ln -s elsewhere .harbor",
+        "rm -rf .harbor/logs/artifacts; ln -s /etc .harbor/logs/artifacts",
+    ],
+)
+def test_an_agent_that_puts_something_else_in_a_folders_place_is_scored(
+    tmp_path: Path, command: str
+) -> None:
+    """It had no score else, and FATAL is not what it earned."""
+    plant = "mkdir -p elsewhere/logs/verifier elsewhere/verifier; touch done; "
+    plant += "for d in elsewhere/logs elsewhere; do echo 0 >$d/verifier/reward.txt; done; "
+    result = attempt(harbor(write_task(tmp_path)), Does(plant + command))
+    assert result.metrics == {"passed": True, "reward": 1.0}, result.issues
+
+
 def test_the_agent_sees_neither_tests_nor_solution(tmp_path: Path) -> None:
     seen = tmp_path / "seen"
     result = attempt(

@@ -81,7 +81,7 @@ def test_what_the_user_set_wins_over_what_the_task_asks() -> None:
     assert (limits.cpu, limits.memory_mb, limits.network) == (2, 128, "none")
     assert limits.allowed_hosts == ("a", "b")
     config = host_config(
-        limits, mounts=[], security=[], extra_capabilities=(), open_network=None, uses_init=True,
+        limits, mounts=[], security=[], extra_capabilities=(), open_network=None,
         holds_storage=False,
     )  # fmt: skip
     assert (config["NanoCpus"], config["Memory"]) == (2_000_000_000, 128 * 1024 * 1024)

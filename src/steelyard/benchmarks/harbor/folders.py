@@ -19,6 +19,7 @@ _LIMIT_S: Final = 120.0
 _INSIDE: Final = 'mkdir -p -- "$1" && cd -- "$1" || exit 1; shift\n'
 """The working folder anew, where an agent has removed it."""
 _MAKE: Final = f"""{_INSIDE}for path in "$@"; do
+    if [ -L "$path" ] || {{ [ -e "$path" ] && [ ! -d "$path" ]; }}; then rm -f -- "$path"; fi
     mkdir -p -- "$path" && chmod 777 -- "$path" || exit 1
 done
 """
@@ -35,6 +36,8 @@ done
 
 async def make_folders(session: Session, folders: Sequence[str], *, fault: IssueCode) -> None:
     """Make folders that everybody may write to, where they are missing.
+
+    What an agent may have put there in a folder's place, a file or a link, is removed.
 
     Args:
         session: where.

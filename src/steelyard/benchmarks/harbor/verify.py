@@ -60,7 +60,9 @@ async def verdict(
     """
     planted = (layout.tests, layout.verifier) if tests else (layout.verifier,)
     await take_away(session, planted, fault=IssueCode.SCORER_CRASHED)
-    wanted = (layout.logs, layout.verifier, layout.artifacts)
+    wanted = [layout.logs, layout.verifier, layout.artifacts]
+    if above := posixpath.dirname(layout.logs).strip("/"):
+        wanted.insert(0, above)
     await make_folders(session, wanted, fault=IssueCode.SCORER_CRASHED)
     for folder in tests:
         await session.upload(folder, layout.tests)

@@ -60,7 +60,7 @@ def limits_of(params: DockerParams, request: OpenRequest) -> Limits:
 
 def host_config(
     limits: Limits, *, mounts: list[dict[str, Any]], security: list[str],
-    extra_capabilities: tuple[str, ...], open_network: str | None, uses_init: bool,
+    extra_capabilities: tuple[str, ...], open_network: str | None,
     holds_storage: bool,
 ) -> Mapping[str, Any]:  # fmt: skip
     """Give the `HostConfig` of a container."""
@@ -75,7 +75,7 @@ def host_config(
         "CapAdd": [*CAPABILITIES, *extra_capabilities],
         "SecurityOpt": security,
         "Mounts": mounts,
-        "Init": uses_init,
+        "Init": False,
         "IpcMode": "private",
         "LogConfig": {"Type": "none", "Config": {}},
         "AutoRemove": False,

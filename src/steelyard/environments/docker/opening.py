@@ -38,8 +38,13 @@ from steelyard.environments.files import Owner
 from steelyard.environments.local_session import in_thread
 
 DEFAULT_WORKDIR: Final = "/workspace"
-SLEEP: Final = "trap 'exit 0' TERM; while :; do sleep 2147483647 & wait $!; done"
-"""The first process: it reaps what loses its parent, and ends when told."""
+SLEEP: Final = "while :; do sleep 2147483647 & wait $!; done"
+"""The first process: it reaps what loses its parent.
+
+No signal of an agent ends it (`killall sh`, `kill -9 -1`): the kernel lets none through to a first
+process that does not ask for it. So it is none of the engine's own init programs, whose child any
+signal ends, and the container with it. The engine ends it by SIGKILL.
+"""
 _ROOT: Final = frozenset({None, "0", "root", "0:0", "root:root"})
 _NO_PROFILE: Final = ["no-new-privileges"]
 _AT_ONCE: Final = 8
@@ -57,7 +62,6 @@ class Opener:
         self.images = Images(engine, params.pull)
         self._params = params
         self._starting = asyncio.Semaphore(_AT_ONCE)
-        self._has_init = True
         self._holds_storage = True
         self._has_profile = True
         self._owners: dict[tuple[str, str], Owner] = {}
@@ -127,7 +131,6 @@ class Opener:
 
     async def _created(self, name: str, body: dict[str, Any]) -> str:
         host = body["HostConfig"]
-        host["Init"] = self._has_init
         try:
             made = await self.engine.call(
                 "POST", "containers/create", doing="creating a container",
@@ -135,9 +138,7 @@ class Opener:
             )  # fmt: skip
         except EngineRefusal as error:
             # What this call asked for decides: another may have learnt the same meanwhile.
-            if host["Init"] and "init" in error.message:
-                self._has_init = False  # an engine without its small init program; the shell reaps
-            elif "StorageOpt" in host:
+            if "StorageOpt" in host:
                 self._holds_storage = False  # most storage cannot; then the sum is watched
                 del host["StorageOpt"]
             elif "seccomp" in error.message and host["SecurityOpt"] != _NO_PROFILE:
@@ -161,13 +162,14 @@ class Opener:
         config = host_config(
             limits, mounts=mounts, security=await self._security(facts),
             extra_capabilities=self._params.extra_capabilities,
-            open_network=self._params.open_network, uses_init=self._has_init,
+            open_network=self._params.open_network,
             holds_storage=self._holds_storage,
         )  # fmt: skip
         return {
             "Image": image.id,
             "Entrypoint": ["/bin/sh"],
             "Cmd": ["-c", SLEEP],
+            "StopSignal": "SIGKILL",
             "WorkingDir": workdir,
             # Podman gives a container's own user, where that is not root, what `CapAdd` names; a
             # program that is started as that user has nothing.
