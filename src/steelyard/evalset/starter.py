@@ -52,10 +52,10 @@ deployments:                  # the agents that eval sets name
   # A stand-in that needs no provider: it knows the pack's answers, and gives so many of them.
   - name: mock-model
     harness: {id: chat}       # one model call a task
-    model: {id: mock, base_url: "mock-model://code-review/0.9"}
+    model: {id: mock, base_url: "mock-model://code-review/0.9", params: {max_tokens: 400}}
   - name: mock-model-weak
     harness: {id: chat}
-    model: {id: mock, base_url: "mock-model://code-review/0.6"}
+    model: {id: mock, base_url: "mock-model://code-review/0.6", params: {max_tokens: 400}}
   # - name: my-agent          # yours: its variables are read only where a set uses it
   #   harness: {id: chat}
   #   model: {id: my-model, base_url: "${MODEL_URL}", api_key: "${MODEL_KEY}"}
