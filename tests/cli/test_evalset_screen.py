@@ -121,6 +121,30 @@ def test_the_last_lines_say_what_fails_and_what_runs_longest() -> None:
     assert "warning: runs are gone" in shown
 
 
+def test_the_status_of_a_set_is_what_it_was_agreed_to_be() -> None:
+    slow = Underway("t7", 2, "run", 30.0, 70.0)
+    cells = (
+        cell(),
+        cell(1, CellState.RUNNING, repeat=2, outcomes={Outcome.SCORED: 2}, slowest=(slow,)),
+        cell(2, CellState.FAILED, agent="new", outcomes={Outcome.FAILED_FATAL: 1}, planned=None),
+    )
+    assert list(standing_lines(standing(*cells)))[:8] == [
+        "nightly id: running, 1m15s, ETA 1m00s",
+        "  cells     3: 1 running, 1 completed, 1 failed",
+        "  attempts  8 of ? ended, 1 failed",
+        "  cost      $0",
+        "",
+        "pack     agent  cells  ended  failed  score  95% interval    cost",
+        "refunds  base   1/2    7/10        0  0.600  [0.231, 0.882]  $0",
+        "refunds  new    0/1    1/?         1  0.600  [0.231, 0.882]  $0",
+    ]
+    assert list(standing_lines(standing(*cells)))[-3:] == [
+        "running longest:",
+        "age    cell            case  attempt  phase  for",
+        "1m10s  refunds/base/2  t7          2  run    30s",
+    ]
+
+
 def test_a_cells_line_says_its_state_score_and_why() -> None:
     one = cell(0, CellState.SKIPPED_BUDGET, reason="the budget\nis spent")
     assert cell_line(one) == (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from steelyard.cli.evalset_logs import happening_line
+from steelyard.cli.evalset_logs import _last, happening_line
 from steelyard.evalset.happenings import Happening, Happenings, Wanted
 from tests.evalset.living_sets import LivingSet, living_set
 
@@ -40,6 +40,18 @@ def test_only_what_is_new_is_told_again(tmp_path: Path) -> None:
     made.run(0, run_id="again", tasks=1)
     assert {one.run for one in happenings.read_on()} == {"again"}
     assert list(happenings.read_on()) == []
+
+
+def test_the_last_lines_are_those_of_all_cells_together(tmp_path: Path) -> None:
+    made = living_set(tmp_path, repeats=1)
+    made.run(1)
+    made.run(0)  # later
+    happenings = Happenings(made.opened, made.opened.cells, Wanted())
+    last = list(_last(happenings.read_on(), 2))
+    assert {one.matrix_key for one in last} == {"refunds/base/1"}
+    happenings = Happenings(made.opened, made.opened.cells, Wanted())
+    assert list(_last(happenings.read_on(), 0)) == []
+    assert list(happenings.read_on()) == [], "what was left out comes as if it were new"
 
 
 def test_a_line_that_is_being_written_is_told_when_it_is_whole(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 import time
+from collections import deque
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Final
 
@@ -57,7 +58,7 @@ def logs(
     """
     from steelyard.cli.output import note
     from steelyard.cli.run_argument import results_dir
-    from steelyard.evalset.cell_choice import check_each_matches, chosen_cells
+    from steelyard.evalset.cell_choice import NothingMatches, check_each_matches, chosen_cells
     from steelyard.evalset.find_set import find_set
     from steelyard.evalset.happenings import Happenings, Wanted
 
@@ -76,8 +77,12 @@ def logs(
         _emit(_last(happenings.read_on(), tail), as_json=as_json)
     for warning in happenings.warnings:
         note(f"warning: {warning}")
-    if cases and not follow:
+    try:
         check_each_matches(cases, happenings.cases, "case")
+    except NothingMatches as error:
+        if not follow:
+            raise
+        note(str(error))  # the status is the set's
     return status
 
 
@@ -115,6 +120,9 @@ def _last(found: Iterable[Happening], tail: int | None) -> Iterable[Happening]:
     """Give the last N in the order of time; all as they come without N."""
     if tail is None:
         return found
+    if tail == 0:
+        deque(found, maxlen=0)  # read all the same: what follows is what is new
+        return ()
     numbered = ((one.at, number, one) for number, one in enumerate(found))
     return [one for _, _, one in sorted(heapq.nlargest(tail, numbered))]
 
