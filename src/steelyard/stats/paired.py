@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from math import fsum, isfinite, prod, sqrt
+from math import fsum, isfinite, log, prod, sqrt
 from typing import TYPE_CHECKING, Any, Final
 
 from steelyard.stats.clustered import clustered_error
@@ -25,6 +25,8 @@ MAX_STEPS: Final = 64
 MAX_SUMS: Final = 2_000_000
 _MAX_DIRECT: Final = 10_000_000
 """Products of a convolution, above which it is made by Fourier transforms."""
+_MAX_COMB: Final = 1_000
+"""Coins of which the number of ways is a number that floats can hold."""
 RESAMPLES: Final = 99_999
 MANY_SIZES: Final = 500
 FEWER_RESAMPLES: Final = 9_999
@@ -155,6 +157,29 @@ def sign_flip(
     return SignFlip(both, greater, len(units), drawn, sqrt(both * (1 - both) / drawn))
 
 
+def student_greater(differences: Sequence[float]) -> float | None:
+    """Test one-sided whether a mean is above 0, by Student's t (1908).
+
+    It takes differences to be about normal, and in return finds large ones in few pairs, where no
+    count of signs can: fit to give something up early, not to prove anything.
+
+    Args:
+        differences: (pairs,), second less first.
+
+    Returns:
+        p; None below two pairs and where all are the same.
+
+    Raises:
+        ValueError: a value is not finite.
+    """
+    found = paired_difference(differences)
+    if found is None or found.standard_error is None:
+        return None
+    from scipy.special import stdtr  # type: ignore[import-untyped]
+
+    return float(stdtr(found.pairs - 1, -found.mean / found.standard_error))
+
+
 def mcnemar(only_first: int, only_second: int) -> float | None:
     """Exact two-sided p of McNemar's test: a binomial test of the pairs that differ.
 
@@ -174,9 +199,11 @@ def mcnemar(only_first: int, only_second: int) -> float | None:
         raise ValueError(f"counts of pairs are {only_first} and {only_second}")
     if only_first + only_second == 0:
         return None
-    from scipy.stats import binomtest  # type: ignore[import-untyped]
+    # Not SciPy's `binomtest`: its module takes half a second to import.
+    from scipy.special import bdtr
 
-    return float(binomtest(only_second, only_first + only_second, 0.5).pvalue)
+    lesser = min(only_first, only_second)
+    return min(1.0, 2 * float(bdtr(lesser, only_first + only_second, 0.5)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,9 +259,22 @@ def _binomial(count: int) -> Any:
 
     if count == 1:  # nearly always: differences that are plain numbers are all of another size
         return np.array([0.5, 0.5])
-    from scipy.stats import binom
+    from scipy.special import comb, gammaln
 
-    return binom.pmf(np.arange(count + 1), count, 0.5)
+    heads = np.arange(count + 1)
+    if count <= _MAX_COMB:
+        return comb(count, heads) * 0.5**count
+    logs = gammaln(count + 1) - gammaln(heads + 1) - gammaln(count - heads + 1)
+    return np.exp(logs - count * log(2))
+
+
+def _convolved(first: Any, second: Any) -> Any:
+    """Convolve by Fourier transforms."""
+    import numpy as np
+
+    size = len(first) + len(second) - 1
+    padded = 1 << (size - 1).bit_length()
+    return np.fft.irfft(np.fft.rfft(first, padded) * np.fft.rfft(second, padded), padded)[:size]
 
 
 def _on_steps(sizes: Counter[float], seen: float, slack: float) -> tuple[float, float] | None:
@@ -246,15 +286,13 @@ def _on_steps(sizes: Counter[float], seen: float, slack: float) -> tuple[float, 
     if steps is None:
         return None
     import numpy as np
-    from scipy.signal import fftconvolve  # type: ignore[import-untyped]
-    from scipy.stats import binom
 
     weights = np.ones(1)
     for count, multiple in zip(sizes.values(), steps, strict=True):
         each = np.zeros(multiple * count + 1)
-        each[::multiple] = binom.pmf(np.arange(count + 1), count, 0.5)
+        each[::multiple] = _binomial(count)
         is_small = len(each) * len(weights) <= _MAX_DIRECT
-        weights = np.convolve(weights, each) if is_small else fftconvolve(weights, each)
+        weights = np.convolve(weights, each) if is_small else _convolved(weights, each)
     weights = np.clip(weights, 0.0, None)  # what transforms leave of 0
     step = max(sizes) / max(steps)
     sums = step * (2 * np.arange(len(weights)) - (len(weights) - 1))

@@ -1,0 +1,1 @@
+"""What measurements of candidates say, and how surely. Pure: no file, clock or ledger."""
