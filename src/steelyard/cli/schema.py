@@ -25,6 +25,7 @@ SCHEMAS: Final[Mapping[str, str]] = MappingProxyType(
         "fix-profile": "steelyard.fix.schema.profile:Profile",
         "fix-review": "steelyard.fix.schema.review:Review",
         "fix-control": "steelyard.fix.schema.control:Control",
+        "scan-rules": "steelyard.scanners.rule_files.schema:RuleFile",
     }
 )
 """Name → `module:Model`."""
@@ -41,6 +42,7 @@ MEANINGS: Final[Mapping[str, str]] = MappingProxyType(
         "fix-profile": "where and how its trials run: `steelyard setup --profile-file`",
         "fix-review": "an independent review: `steelyard fix run --review-file`",
         "fix-control": "a request to a run: `steelyard fix steer --control-file`",
+        "scan-rules": "a scanner that is written as rules",
     }
 )
 """What each name stands for."""

@@ -50,6 +50,20 @@ def is_module_class(name: str) -> bool:
     return bool(_CLASS.match(name)) and not is_bare_file_class(name)
 
 
+def is_rule_file(name: str) -> bool:
+    """True for `./rules.yaml`: a scanner that is written as rules, no code."""
+    return is_path(name) and name.endswith((".yaml", ".yml"))
+
+
+def missing_rule_file(name: str, base_dir: Path) -> IdFault | None:
+    """What is wrong with a path as a file of rules; None where one is there."""
+    if _is_file(base_dir / name):
+        return None
+    near = near_paths(name, base_dir, lambda entry: entry.suffix in (".yaml", ".yml"))
+    remedy = f"did you mean {near}?" if near else _relative(name)
+    return IdFault(f"the scanner {name!r}: there is no file {name}", remedy)
+
+
 def missing_file(kind: str, name: str, base_dir: Path) -> IdFault | None:
     """What is wrong with the file of `./file.py:Class`; None where it is there."""
     text = name.rpartition(":")[0]
@@ -132,6 +146,8 @@ def meant(kind: str, name: str, base_dir: Path) -> str | None:
     if "\n" in name or is_path(name) or not name:
         return None
     if kind == "benchmark" and _is_file(base_dir / name / PACK_FILE):
+        return f"./{name}"
+    if kind == "scanner" and name.endswith((".yaml", ".yml")) and _is_file(base_dir / name):
         return f"./{name}"
     if name.endswith(".py") and _is_file(base_dir / name):
         return f"./{name}:CLASS"

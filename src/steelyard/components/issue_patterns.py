@@ -60,7 +60,7 @@ class IssuePatterns:
         errors = [issue for issue in issues if issue.severity is Severity.ERROR]
         for issue in errors:
             for text in _texts(issue):
-                if any(_is_found(one, text) for one in self.patterns):
+                if any(is_found(one, text, "the retry pattern") for one in self.patterns):
                     return issue
         return None
 
@@ -72,14 +72,24 @@ def _texts(issue: Issue) -> tuple[str, str]:
     return issue.code.value, issue.message[:MAX_TEXT_CHARS]
 
 
-def _is_found(pattern: Matcher, text: str) -> bool:
+def is_found(pattern: Matcher, text: str, what: str) -> bool:
+    """Search a text, in a process of its own where that may take long.
+
+    Blocking there: for a thread. A search that takes longer than `CHILD_CPU_S` finds nothing;
+    the log says so.
+
+    Args:
+        pattern: a user's.
+        text: some thousand characters at most.
+        what: the pattern's role, for the log: "the retry pattern".
+    """
     if pattern.may_run_here(len(text)):
         return pattern.compiled.search(text) is not None
-    return _found_in_child(pattern.compiled.pattern, text)
+    return _found_in_child(pattern.compiled.pattern, text, what)
 
 
 @lru_cache(maxsize=_REMEMBERED)
-def _found_in_child(source: str, text: str) -> bool:
+def _found_in_child(source: str, text: str, what: str) -> bool:
     """Search in a process that is ended when its time is up."""
     job = json.dumps({"pattern": source, "text": text}).encode()
     words = [sys.executable, "-I", "-S", "-B", str(_CHILD), str(CHILD_CPU_S)]
@@ -92,8 +102,9 @@ def _found_in_child(source: str, text: str) -> bool:
     if done.returncode == 0:
         return done.stdout == b"found"
     log.warning(
-        "the retry pattern %r matches nothing where it takes longer than %d s; write it so that "
+        "%s %r matches nothing where it takes longer than %d s; write it so that "
         "its cost does not grow faster than the text",
+        what,
         source[:80],
         CHILD_CPU_S,
         extra={"cause": source},

@@ -64,6 +64,8 @@ class Entry:
 
 PACK_TARGET: Final = "steelyard.benchmarks.pack:PackBenchmark"
 """Serves every benchmark id that is a path to a folder, or the name of a catalog pack."""
+RULES_TARGET: Final = "steelyard.scanners.rule_files.scanner:RuleFileScanner"
+"""Makes the class of every scanner id that is a path to a file of rules."""
 
 BUILTINS: Final[Mapping[Kind, Mapping[str, Entry]]] = MappingProxyType(
     {
@@ -271,6 +273,8 @@ def is_known(kind: Kind, name: str) -> bool:
     """True where the id is in the tables or has the form of a path; imports nothing."""
     if kind is Kind.BENCHMARK and is_pack_path(name):
         return True
+    if kind is Kind.SCANNER and id_forms.is_rule_file(name):
+        return True
     if id_forms.is_module_class(name) or id_forms.is_file_class(name):
         return True
     return canonical_id(kind, name) in known_ids(kind)
@@ -292,6 +296,8 @@ def id_fault(kind: Kind, name: str, base_dir: Path | None) -> IdFault | None:
             return None
         if kind is Kind.BENCHMARK and is_pack_path(name):
             return id_forms.missing_pack(name, base_dir)
+        if kind is Kind.SCANNER and id_forms.is_rule_file(name):
+            return id_forms.missing_rule_file(name, base_dir)
         is_file = id_forms.is_file_class(name)
         return id_forms.missing_file(kind.value, name, base_dir) if is_file else None
     meant = id_forms.meant(kind.value, name, base_dir) if base_dir is not None else None
@@ -316,12 +322,13 @@ def find(kind: Kind, name: str, *, base_dir: Path | None = None) -> Found:
 
     Args:
         kind: what it must be.
-        name: an id, an alias, `package.module:Class`, `./file.py:Class`, or for a benchmark
-            the path of a pack's folder.
+        name: an id, an alias, `package.module:Class`, `./file.py:Class`, for a benchmark the
+            path of a pack's folder, or for a scanner that of a file of rules.
         base_dir: what relative paths start from; the working directory by default.
 
     Raises:
         UnknownComponent: nothing has that id.
+        BadInput: a file of rules is not what it should be; all that is wrong with it.
         UnusableComponent: it cannot be imported, is not of that kind, declares another `api`, or
             is an id that two packages declare. A package that declares the id of a built-in is
             refused, with a warning, and the built-in found.
@@ -329,6 +336,12 @@ def find(kind: Kind, name: str, *, base_dir: Path | None = None) -> Found:
     name = canonical_id(kind, name)
     if kind is Kind.BENCHMARK and is_pack_path(name):
         return Found(name, load_class(PACK_TARGET, kind.value, name))
+    if kind is Kind.SCANNER and id_forms.is_rule_file(name):
+        folder = base_dir or Path.cwd()
+        if (missing := id_forms.missing_rule_file(name, folder)) is not None:
+            raise UnknownComponent(missing.message, remedy=missing.remedy)
+        rules = load_class(RULES_TARGET, kind.value, name)
+        return Found(name, rules.of_file(folder / name, shown=name))
     if id_forms.is_file_class(name):
         return Found(name, load_file_class(name, kind.value, base_dir or Path.cwd()))
     if id_forms.is_module_class(name):

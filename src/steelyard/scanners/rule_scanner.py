@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from typing import ClassVar, Final, Protocol
 
@@ -36,11 +37,31 @@ class Judge(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class _Pass:
+    """One attempt's pass: where it reads, judges and reports."""
+
+    report: Report
+    judge: Judge
+    reader: Reader
+
+    def take(self, step: Step, number: int, *, was_answered: bool) -> None:
+        """Judge a step."""
+        if step.tool_calls or step.source == "agent":
+            for act in self.reader.acts(step, was_answered=was_answered):
+                for hit in self.judge.of_act(act):
+                    self.report.add(hit, step, number)
+        for hit in self.judge.of_step(step):
+            self.report.add(hit, step, number)
+
+
 class RuleScanner(Scanner):
     """A scanner that goes by rules. One pass, no step kept."""
 
     triggers: ClassVar[frozenset[str] | None] = None
     """See `reading.Reader`."""
+    blocks: ClassVar[bool] = False
+    """True where judging a step may take long: users' patterns. It is done in a thread."""
 
     @abstractmethod
     def judge(self) -> Judge:
@@ -48,35 +69,31 @@ class RuleScanner(Scanner):
 
     async def scan(self, attempt: ScannedAttempt) -> Sequence[Finding]:
         """Read one attempt."""
-        report, judge = Report(), self.judge()
-        reader = Reader(self.triggers)
+        one_pass = _Pass(Report(), self.judge(), Reader(self.triggers))
         before: Step | None = None
         number = -1
         for number, step in enumerate(attempt.steps()):
             if before is not None:
-                answered = step.source != "agent"
-                self._judge(before, number - 1, reader, judge, report, answered)
+                # What an agent says is a command only once something came back.
+                was_answered = step.source != "agent"
+                await self._step(one_pass, before, number - 1, was_answered=was_answered)
             before = step
             if number % _STEPS_BETWEEN_TURNS == 0:
                 await asyncio.sleep(0)  # others have their turn, and a cancellation is seen
         if before is not None:
-            self._judge(before, number, reader, judge, report, answered=False)
+            await self._step(one_pass, before, number, was_answered=False)
         for name, path in islice(attempt.artifacts.items(), MAX_FILES):
             left = await asyncio.to_thread(leftover, name, path)
             if left is not None:
                 for hit in self._of_leftover(left):
-                    report.add(hit, None, None)
-        return report.findings()
+                    one_pass.report.add(hit, None, None)
+        return one_pass.report.findings()
 
-    def _judge(
-        self, step: Step, number: int, reader: Reader, judge: Judge, report: Report, answered: bool
-    ) -> None:
-        if step.tool_calls or step.source == "agent":
-            for act in reader.acts(step, was_answered=answered):
-                for hit in judge.of_act(act):
-                    report.add(hit, step, number)
-        for hit in judge.of_step(step):
-            report.add(hit, step, number)
+    async def _step(self, one_pass: _Pass, step: Step, number: int, *, was_answered: bool) -> None:
+        if self.blocks:
+            await asyncio.to_thread(one_pass.take, step, number, was_answered=was_answered)
+        else:
+            one_pass.take(step, number, was_answered=was_answered)
 
     def _of_leftover(self, left: Leftover) -> Iterator[Hit]:
         judge = self.judge()  # files that stand beside each other are no course of events

@@ -1,0 +1,1 @@
+"""Scanners that people write as rules, without code: `scan-rules/1`."""
