@@ -12,8 +12,10 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -23,6 +25,7 @@ from steelyard.config.errors import Fault
 from steelyard.fix.manifest import (
     Entry,
     Found,
+    Mode,
     OpenTree,
     TreeManifest,
     entry_of,
@@ -86,28 +89,65 @@ def lay_out(
 
     Raises:
         StoreDamaged: a content is missing or differs.
+        SealedTreeChanged: it is there, and is not what it was.
     """
-    place = base / tree_id
+    contents = partial(store.contents, manifest.entries)
+    return _laid_out(tree_id, manifest, contents, base, owner)
+
+
+def lay_out_files(
+    files: Mapping[str, tuple[Path, bool]], base: Path, *, owner: int | None
+) -> SealedTree:
+    """Lay frozen files out as a tree of their own: overlays and inputs. Blocking.
+
+    Args:
+        files: for each path within the tree, the file with its content, and whether it can be run.
+        base: a folder for such trees; the same contents are laid out once.
+        owner: as in `lay_out`.
+    """
+    entries = {}
+    for path, (source, is_executable) in files.items():
+        status = source.stat()
+        mode = Mode.EXECUTABLE if is_executable else Mode.REGULAR
+        found = Found(path, mode, (0, 0, status.st_size), 1)
+        with source.open("rb") as file:
+            entries[path] = entry_of(found, iter(partial(file.read, 1024 * 1024), b""))
+    manifest = TreeManifest.of(entries.values())
+
+    def contents() -> Iterator[tuple[Entry, bytes]]:
+        for entry in manifest.entries:
+            yield entry, files[entry.path][0].read_bytes()
+
+    return _laid_out(f"files-{manifest.digest[:40]}", manifest, contents, base, owner)
+
+
+def _laid_out(
+    tree_id: str,
+    manifest: TreeManifest,
+    contents: Callable[[], Iterator[tuple[Entry, bytes]]],
+    base: Path,
+    owner: int | None,
+) -> SealedTree:
+    # Who owns the files is part of what is laid out: trials may come to run as somebody else.
+    place = base / (tree_id if owner is None else f"{tree_id}-{owner}")
     if (place / _STATUS).exists():
-        return _found(place, tree_id, manifest, owner)
+        return _found(place, tree_id, manifest)
     base.mkdir(parents=True, exist_ok=True)
     making = Path(tempfile.mkdtemp(prefix=f"{tree_id[:12]}-", dir=base))
     try:
         making.chmod(0o755)
-        write_files(making / _FILES, store.contents(manifest.entries), owner=owner)
+        write_files(making / _FILES, contents(), owner=owner)
         (making / _MANIFEST).write_bytes(manifest.as_bytes())
         (making / _STATUS).write_bytes(orjson.dumps(_all_status(making / _FILES)))
-        try:
+        with suppress(OSError):  # somebody else was faster
             making.rename(place)
-        except OSError:  # somebody else was faster
-            return _found(place, tree_id, manifest, owner)
     finally:
         if making.exists():
             shutil.rmtree(making)
-    return _found(place, tree_id, manifest, owner)
+    return _found(place, tree_id, manifest)
 
 
-def _found(place: Path, tree_id: str, manifest: TreeManifest, owner: int | None) -> SealedTree:
+def _found(place: Path, tree_id: str, manifest: TreeManifest) -> SealedTree:
     status = {
         path: tuple(was) for path, was in orjson.loads((place / _STATUS).read_bytes()).items()
     }
@@ -126,7 +166,8 @@ def _found(place: Path, tree_id: str, manifest: TreeManifest, owner: int | None)
 
 def remove(base: Path, tree_id: str) -> None:
     """Remove a tree's files; store.git can lay them out again."""
-    shutil.rmtree(base / tree_id, ignore_errors=True)
+    for place in (base / tree_id, *base.glob(f"{tree_id}-*")):
+        shutil.rmtree(place, ignore_errors=True)
 
 
 def _digested(folder: Path) -> TreeManifest:
