@@ -202,6 +202,8 @@ class _Plain:
                 else:
                     self._left_out += 1
             self._said[place] = state
+        if is_first and standing.exit_status is not None:
+            return  # it had ended before: what is printed at the end says it all
         if self._totals_s is None or now_s - self._totals_s >= PLAIN_S:
             self._totals_s = now_s
             if self._left_out:
