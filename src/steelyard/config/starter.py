@@ -37,6 +37,8 @@ execution:
 #   my-model: {input_per_mtok: 0.5, output_per_mtok: 2}
 
 # budget: {usd: 5}                # what a launch may spend
+
+# packs: ["packs/*"]              # what eval sets name; `steelyard evalset init` says what else
 """
 
 _EXAMPLE: Final = """\
