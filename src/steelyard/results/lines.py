@@ -131,17 +131,16 @@ class LineFile:
             if obj is None:
                 self.damage = _judge(file, offset, line, is_whole)
                 return
-            future = self._future(obj)
-            if future is not None:
-                self.damage = Damage(DamageKind.FUTURE, offset, future)
-                return
+            schema = obj.get("schema")
+            if schema is not None and schema != self._fine:
+                future = self._future(schema)
+                if future is not None:
+                    self.damage = Damage(DamageKind.FUTURE, offset, future)
+                    return
             self.end = offset + len(line) + 1
             yield offset, obj
 
-    def _future(self, obj: dict[str, Any]) -> str | None:
-        schema = obj.get("schema")
-        if schema is None or schema == self._fine:
-            return None
+    def _future(self, schema: object) -> str | None:
         name, _, version = str(schema).partition("/")
         newest, number = self._known.get(name), version_number(version)
         if newest is None and self._known:

@@ -207,13 +207,14 @@ def _score(
     takes_decided: bool,
 ) -> dict[str, Any]:
     work = Work.of(tally, index, estimator)
-    missing = sum(work.of_odd(lambda task: missing_at(tally, index, estimator, task)))
+    missing = sum(len(tasks) * missing_at(tally, index, estimator, tasks[0]) for tasks in work.odd)
     missing += (tally.planned_tasks - tally.seen_tasks) * tally.k
     excluded = sum(tally.metrics[index].excluded)
     is_official = tally.is_official and missing == 0
     binary_once = _is_yes_or_no(spec) and tally.k == 1
     is_selected = any(
-        tally.skipped[task] and not is_decided(tally, index, estimator, task) for task in work.odd
+        tally.skipped[tasks[0]] and not is_decided(tally, index, estimator, tasks[0])
+        for tasks in work.odd
     )
     if is_selected:
         # The tasks with all their attempts are those that failed: a mean over them says nothing

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import repeat
 from math import fsum
 from typing import Any
 
@@ -90,52 +89,40 @@ class Work:
     estimator: Estimator
     figures: Sequence[float | None]
     """By task; only of those that are not odd do they say anything."""
-    odd: Sequence[int]
-    """Tasks of which an attempt is missing, excluded or skipped."""
+    odd: Sequence[Sequence[int]]
+    """Tasks of which an attempt is missing, excluded or skipped, together where they are alike in
+    all that a rule may look at."""
 
     @classmethod
     def of(cls, tally: RunTally, index: int, estimator: Estimator) -> Work:
         """Look at every task once."""
         column = tally.metrics[index]
-        planned = tally.attempts or repeat(tally.k)
-        odd = [
-            task
-            for task, (n, skipped, k) in enumerate(
-                zip(column.counted, tally.skipped, planned, strict=False)
-            )
-            if n != k or skipped
-        ]
-        sums = column.successes if estimator.takes_successes else column.totals
-        known: dict[tuple[int, Any], float | None] = {}
-        figures = []
-        for task, key in enumerate(zip(column.counted, sums, strict=True)):
-            if key not in known or tally.attempts is not None:
-                k = estimator.k(tally, task)
-                # What has too few attempts is odd, and has its figure by another rule.
-                known[key] = estimator.of(*key, k) if key[0] == tally.planned_at(task) else None
-            figures.append(known[key])
-        return cls(tally, index, estimator, figures, odd)
-
-    def of_odd(self, rule: Callable[[int], Any]) -> list[Any]:
-        """Ask a rule about each odd task, once about those alike in all that it may look at."""
-        tally, column = self.tally, self.tally.metrics[self.index]
-        known: dict[tuple[int, float, int, int, int, int], Any] = {}
-        found = []
-        for task in self.odd:
-            key = (
-                column.counted[task], column.totals[task], column.successes[task],
-                column.excluded[task], tally.skipped[task], tally.planned_at(task),
-            )  # fmt: skip
-            if key not in known:
-                known[key] = rule(task)
-            found.append(known[key])
-        return found
+        planned = tally.attempts or [tally.k] * len(tally.skipped)
+        alike: dict[tuple[float, ...], list[int]] = {}
+        for task, (n, skipped, k) in enumerate(
+            zip(column.counted, tally.skipped, planned, strict=True)
+        ):
+            if n != k or skipped:
+                key = n, column.totals[task], column.successes[task], column.excluded[task]
+                alike.setdefault((*key, skipped, k), []).append(task)
+        sums: Sequence[Any] = column.successes if estimator.takes_successes else column.totals
+        keys = list(zip(column.counted, sums, planned, strict=True))
+        # What has too few attempts is odd, and has its figure by another rule.
+        known = {
+            (n, total, k): estimator.of(n, total, tally.k if estimator.takes_successes else k)
+            if n == k
+            else None
+            for n, total, k in set(keys)
+        }
+        return cls(tally, index, estimator, [known[key] for key in keys], list(alike.values()))
 
     def replaced(self, figure: Callable[[int], float | None]) -> list[float | None]:
         """Give all figures, those of odd tasks by a rule of their own."""
         found = list(self.figures)
-        for task, value in zip(self.odd, self.of_odd(figure), strict=True):
-            found[task] = value
+        for tasks in self.odd:
+            value = figure(tasks[0])
+            for task in tasks:
+                found[task] = value
         return found
 
 

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Final
 
@@ -33,9 +34,16 @@ from steelyard.results.records_io import record_to_json
 from steelyard.results.summary import planned_without
 from steelyard.results.tallies import counted_value, metric_specs
 
-_OUTCOMES: Final[Mapping[object, Outcome]] = {outcome.value: outcome for outcome in Outcome}
-_EXCLUDED: Final = frozenset({Outcome.FAILED_ERROR, Outcome.TIMED_OUT})
-_PHASES: Final = ("setup_s", "agent_s", "waited_s", "collect_s", "evaluate_s")
+_OUTCOMES: Final[Mapping[str, Outcome]] = {outcome.value: outcome for outcome in Outcome}
+_EXCLUDED: Final = frozenset({Outcome.FAILED_ERROR.value, Outcome.TIMED_OUT.value})
+_SKIPPED: Final = Outcome.SKIPPED_PASSED.value
+_CANCELLED: Final = Outcome.CANCELLED.value
+_FIELDS: Final = itemgetter(
+    "task_id", "outcome", "attempt", "timing", "executions", "metrics", "usage", "issues"
+)
+_PHASES: Final = itemgetter("setup_s", "agent_s", "waited_s", "collect_s", "evaluate_s")
+_MOST_ATTEMPTS: Final = 1 << 40
+"""At one case: a case and an attempt are then one number."""
 
 
 class _Twice(Exception):
@@ -285,36 +293,32 @@ def _add_records(
         found.warnings += [] if fault is None else [fault]
     columns, cases, spec = found.columns, found.cases, found.spec
     columns.grow(len(cases.numbers))
-    # Local names, columns too: this runs 200,000 times.
-    numbers, outcomes, durations = cases.numbers, found.outcomes, found.durations_s
+    # Local names, columns too, and texts in place of enumerations: this runs 200,000 times.
+    numbers, durations = cases.numbers, found.durations_s
     of_seen, of_counted, of_totals, of_successes, of_excluded, of_skipped, of_priced, of_cost = (
         columns.all
     )
-    known, scored, cancelled = _OUTCOMES, Outcome.SCORED, Outcome.CANCELLED
-    name = None if spec is None else spec.name
-    seen: set[tuple[int, int]] = set()
+    scored, name = Outcome.SCORED.value, None if spec is None else spec.name
+    counts = dict.fromkeys(_OUTCOMES, 0)
+    seen: set[int] = set()
     for data in records:
         try:
-            case = data["task_id"]
+            case, outcome, attempt, timing, executions, metrics, usage, issues = _FIELDS(data)
             number = numbers.get(case)
             if number is None:
                 number = cases.number(_text(case), data.get("cluster"))
                 columns.grow(number + 1)
-            outcome = known[data["outcome"]]
-            timing, executions, metrics = data["timing"], data["executions"], data["metrics"]
-            cost, issues = data["usage"]["cost_usd"], data["issues"]
-            if spec is None or case in left_out:
+            cost = usage["cost_usd"]
+            if name is None or case in left_out:
                 value = None
-            elif outcome is scored and name in metrics:  # the rule's usual branch
+            elif outcome == scored and name in metrics:  # the rule's usual branch
                 value = float(metrics[name])
             else:
-                value = counted_value(spec, outcome, metrics)
-            seconds = (
-                timing["setup_s"] + timing["agent_s"] + timing["waited_s"]
-                + timing["collect_s"] + timing["evaluate_s"]
-            )  # fmt: skip
-            key = number, data["attempt"]
+                value = counted_value(spec, _OUTCOMES[outcome], metrics) if spec else None
+            seconds = sum(_PHASES(timing))
+            key = number * _MOST_ATTEMPTS + attempt
             of_cost[number] += cost or 0.0
+            counts[outcome] += 1
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
             named = f"case {data.get('task_id')!r}, attempt {data.get('attempt')}"
             found.warnings.append(f"{found.cell.matrix_key}: {named}: no record ({error!r})")
@@ -322,7 +326,6 @@ def _add_records(
         if key in seen:
             raise _Twice
         seen.add(key)
-        outcomes[outcome] += 1
         if issues:
             _add_issues(found, issues, executions)
         if executions or data.get("reused_from") is not None:
@@ -330,7 +333,7 @@ def _add_records(
                 found.unpriced += 1
             else:
                 of_priced[number] += 1
-            if outcome is not cancelled and executions:
+            if executions and outcome != _CANCELLED:
                 durations.append(seconds)
         if with_digests:
             found.digests[number] = data.get("content"), data.get("evaluation")
@@ -341,10 +344,11 @@ def _add_records(
             of_counted[number] += 1
             of_totals[number] += value
             of_successes[number] += value != 0
-        elif outcome is Outcome.SKIPPED_PASSED:
+        elif outcome == _SKIPPED:
             of_skipped[number] += 1
         elif outcome in _EXCLUDED:
             of_excluded[number] += 1
+    found.outcomes.update({_OUTCOMES[outcome]: n for outcome, n in counts.items() if n})
     if found.planned is None:  # it died before that was written: what has a record was planned
         found.planned = sum(1 for each in columns.seen if each)
     else:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
+
+import orjson
 
 from steelyard.components.issues import Outcome
 from steelyard.config import printable
@@ -16,6 +17,7 @@ from steelyard.evalset.report.report_text import report_sections
 from steelyard.evalset.safe_csv import safe_cell
 from steelyard.results.comparison_text import markdown_text, text_lines
 from steelyard.results.junit import launch_junit
+from steelyard.results.lines import json_bytes
 
 if TYPE_CHECKING:
     from steelyard.evalset.gates import Held
@@ -76,7 +78,7 @@ def report_json(read: ReadSet, held: Held) -> dict[str, Any]:
 
 def json_text(document: Mapping[str, Any]) -> str:
     """Write a JSON document so that it may be looked at."""
-    text = json.dumps(document, ensure_ascii=False, indent=2, default=str)
+    text = json_bytes(document, orjson.OPT_INDENT_2).decode()
     return f"{printable.json_lines(text)}\n"
 
 

@@ -7,10 +7,9 @@ five repeats are no five cases. One case under two models is two pairs in one cl
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from math import fsum
 from typing import Final
 
 from steelyard.evalset.report.cell_tally import CellTally
@@ -157,13 +156,11 @@ def paired(shared: Sequence[Side]) -> Pairs:
         if spec is None or first.spec is None:
             continue
         sign = 1.0 if spec.higher_is_better else -1.0
-        repeats = [(ours[r], theirs[r]) for r in ours if r in theirs]
+        repeats = [repeat for repeat in ours if repeat in theirs]
         names = second.cases.names
-        for number, values in enumerate(zip(*(_less(a, b) for a, b in repeats), strict=True)):
-            known = [value for value in values if value is not None]
-            if known:
-                differences.append(sign * fsum(known) / len(known))
-                clusters.append(names[number])
+        for number, mean in _means(ours, theirs, repeats):
+            differences.append(sign * mean)
+            clusters.append(names[number])
     specs = [part.spec for each in shared for part in each[:2] if part.spec is not None]
     metric = shared_metric([part for each in shared for part in each[:2]])
     is_once = all(spec.kind == "binary" for spec in specs) and all(
@@ -183,5 +180,17 @@ def joined(names: Sequence[str], most: int = 5) -> str:
     return f"{len(names)} ({', '.join(names[:most])}{', …' if len(names) > most else ''})"
 
 
-def _less(first: Sequence[float | None], second: Sequence[float | None]) -> list[float | None]:
-    return [None if a is None or b is None else b - a for a, b in zip(first, second, strict=True)]
+def _means(ours: Figures, theirs: Figures, repeats: Sequence[int]) -> Iterator[tuple[int, float]]:
+    """Give each case's mean difference over the repeats in which both have a figure."""
+    import numpy as np
+
+    if not repeats:
+        return
+    # None becomes not-a-number here, and so does what it is taken from.
+    sides = [np.array([of[r] for r in repeats], dtype=float) for of in (ours, theirs)]
+    less = sides[1] - sides[0]
+    known = ~np.isnan(less)
+    counts = known.sum(axis=0)
+    sums = np.where(known, less, 0.0).sum(axis=0)
+    for number in np.flatnonzero(counts).tolist():
+        yield number, float(sums[number] / counts[number])
