@@ -73,7 +73,8 @@ async def help_out(
     """
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "steelyard.evalset.scan_worker",
-        stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, limit=_MAX_LINE_BYTES,
+        stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL, limit=_MAX_LINE_BYTES,
     )  # fmt: skip
     stdin, stdout = process.stdin, process.stdout
     assert stdin is not None  # noqa: S101 — they are pipes

@@ -119,11 +119,9 @@ async def _read(
 def main() -> int:
     """Work for a parent until it says no more, or is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # ctrl-c is for the parent, which ends us
-    # What a plug-in prints must not pass for an answer.
+    # What a plug-in prints must not pass for an answer; the parent lets nobody see it.
     answers = os.fdopen(os.dup(1), "wb")
-    nowhere = os.open(os.devnull, os.O_RDWR)
-    os.dup2(nowhere, 1)
-    os.dup2(nowhere, 2)
+    os.dup2(2, 1)
 
     def tell(data: dict[str, Any]) -> None:
         answers.write(json_bytes(data) + b"\n")
