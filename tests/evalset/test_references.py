@@ -95,6 +95,11 @@ def test_a_scanner_that_asks_a_judge_needs_one(tmp_path: Path) -> None:
     assert "judge" in str(problem.remedy)
 
 
+def test_a_judge_of_null_is_none(tmp_path: Path) -> None:
+    write_project(tmp_path, agent("nothing", "nop"), judge=None)
+    assert resolved(tmp_path, "nothing").judge is None
+
+
 def test_the_judges_key_is_asked_for_only_where_somebody_judges(tmp_path: Path) -> None:
     judge = {"model": {"id": "j", "base_url": "http://127.0.0.1:9/v1", "api_key": "${JUDGE_KEY}"}}
     write_project(tmp_path, agent("nothing", "nop"), judge=judge)

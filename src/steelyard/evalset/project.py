@@ -61,6 +61,7 @@ def read_project(
     config = resolve_config(config_files=config_files, environ=environ, cwd=cwd)
     file = project_file(cwd)
     folder = cwd if file is None else file.parent
+    judge = merged(one.root.value.get("judge") for one in config.parts)
     return Project(
         folder=folder,
         cwd=cwd,
@@ -72,7 +73,7 @@ def read_project(
             for node in one.items("packs")
             for entry in pack_folders(node, one.folder)
         ),
-        judge=merged(one.root.value.get("judge") for one in config.parts),
+        judge=judge if judge is not None and judge.value is not None else None,
         environ=environ,
         config=config,
     )

@@ -109,7 +109,7 @@ class ConfigFile(Strict):
     """The project's packs, for eval sets: folders, or patterns of folders such as `packs/*`."""
     deployments: list[DeploymentPart] = Field(default_factory=list)
     """The project's agents, for eval sets; their `${NAME}` are read where one is used."""
-    judge: JudgePart = JudgePart.model_construct()
+    judge: JudgePart | None = None
     """The model that judges in eval sets: packs' validators of type judge, scanners."""
 
 
