@@ -110,6 +110,19 @@ def test_findings_are_filtered_and_shown_and_judged(steelyard: Run, living: Livi
     assert findings(steelyard, living, "--state", "dismissed", "--json").json["matching"] == 0
 
 
+def test_a_secret_in_somebodys_words_is_hidden(
+    steelyard: Run, living: LivingSet, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scan(steelyard, living, "--scanner", WORDS)
+    monkeypatch.setenv("A_KEY", "sk-0123456789abcdef")
+    model = {"id": "j", "base_url": "http://127.0.0.1:9/v1", "api_key": "${A_KEY}"}
+    (project / "steelyard.yaml").write_text(json.dumps({"judge": {"model": model}}))
+    one = findings(steelyard, living, "--json").json["findings"][0]["id"]
+    findings(steelyard, living, "triage", one, "--why", "it sent sk-0123456789abcdef")
+    assert "sk-0123" not in living.opened.files.findings.read_text()
+    assert "it sent [redacted]" in findings(steelyard, living, one).out
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -294,7 +294,7 @@ def _act(
         raise click.UsageError(f"{action} which finding? write its ID, or the beginning of it")
     if why is None or not why.strip():
         raise click.UsageError(f"{action} why? write --why TEXT")
-    store = FindingStore(opened.files, clock=SystemClock())
+    store = FindingStore(opened.files, clock=SystemClock(), redact=_redaction(opened))
     found = [store.log.find(prefix) for prefix in ids]  # all of them, before anything is written
     state = TriageState(ACTIONS[action])
     for finding in found:
@@ -305,6 +305,20 @@ def _act(
     for finding in found:
         say(f"{finding.id} is {state.value}: {finding.message}")
     return 0
+
+
+def _redaction(opened: OpenedSet) -> Callable[[str], str]:
+    """Give what hides the project's secrets, in people's words too, as far as it can be read."""
+    from steelyard.config.errors import SteelyardError
+    from steelyard.config.redaction import Redactor
+    from steelyard.evalset.project import read_project
+
+    around = opened.document.around
+    try:
+        project = read_project(around.config_files, cwd=around.cwd)
+    except (SteelyardError, OSError):
+        return str
+    return Redactor(project.config.secrets).text
 
 
 def _user() -> str:
