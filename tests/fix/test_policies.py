@@ -9,7 +9,7 @@ from math import exp
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
@@ -247,6 +247,7 @@ def model(policy: Policy, found: list[Eligible], terms: Terms, number: int) -> s
     return found[best[0]].candidate
 
 
+@settings(deadline=None)
 @given(situations())
 def test_every_policy_does_what_the_table_says(
     situation: tuple[Policy, list[Eligible], Terms, int],
@@ -259,6 +260,7 @@ def test_every_policy_does_what_the_table_says(
         assert decide(*situation).parent == expected
 
 
+@settings(deadline=None)
 @given(situations(), st.booleans())
 def test_a_decision_that_was_written_is_made_again_the_same(
     situation: tuple[Policy, list[Eligible], Terms, int], named: bool

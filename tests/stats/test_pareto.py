@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from steelyard.stats.dominance import dominance_probability
@@ -49,6 +49,7 @@ def test_fronts_and_hypervolumes(
     assert hypervolume(given_points, reference) == pytest.approx(volume)
 
 
+@settings(deadline=None)
 @given(points)
 def test_a_hypervolume_is_the_count_of_unit_cells_that_are_dominated(
     found: list[tuple[int, ...]],
@@ -62,6 +63,7 @@ def test_a_hypervolume_is_the_count_of_unit_cells_that_are_dominated(
     assert hypervolume(found, (6,) * size) == covered
 
 
+@settings(deadline=None)
 @given(points)
 def test_what_is_off_the_front_is_dominated_by_something_on_it(
     found: list[tuple[int, ...]],
