@@ -13,8 +13,9 @@ from typing import ClassVar
 
 from pydantic import BaseModel, ConfigDict
 
+from steelyard.components.harness import Harness, HarnessContext, HarnessResult, HarnessTraits
 from steelyard.components.issues import AttemptFault
-from steelyard.components.model import ModelRequest
+from steelyard.components.model import ModelRequest, ToolCall
 from steelyard.components.scanner import (
     Finding,
     FindingSeverity,
@@ -22,6 +23,7 @@ from steelyard.components.scanner import (
     Scanner,
     ScannerFault,
 )
+from steelyard.components.steps import Step
 from steelyard.components.values import Message
 
 
@@ -141,3 +143,16 @@ class Artifacts(Scanner):
             Finding("artifact", FindingSeverity.INFO, "it was kept", f"{name}: {path.read_text()}")
             for name, path in attempt.artifacts.items()
         ]
+
+
+class Curls(Harness):
+    """An agent that asks the metadata service, by a tool."""
+
+    api = 1
+    id = "curls"
+    traits = HarnessTraits(calls_model=False)
+
+    async def run(self, context: HarnessContext) -> HarnessResult:
+        arguments = '{"command": "curl -s http://169.254.169.254/latest/"}'
+        context.step(Step("agent", "", tool_calls=(ToolCall("1", "bash", arguments),)))
+        return HarnessResult("right")
