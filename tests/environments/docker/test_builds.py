@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import subprocess
+import sys
 import time
 from pathlib import Path
 
 import pytest
 
 from steelyard.components.environment import ImageBuild, OpenRequest
+from steelyard.environments.docker import builds, reap
 from steelyard.environments.docker.builds import BUILT
 from steelyard.environments.docker.images import ImageFault
 from steelyard.environments.docker.params import DockerParams
@@ -105,6 +108,73 @@ def test_a_cancelled_build_leaves_nothing(
     while "buildah" in (left := container_engine.podman(*containers)):
         assert time.monotonic() < deadline, left
         time.sleep(0.2)
+
+
+def test_a_build_cannot_take_all_of_the_machines_memory(
+    docker_host: str, debian_image: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(builds, "_memory_bound", lambda: 64 * 1024 * 1024)
+    steps = f'FROM {debian_image}\nRUN python3 -c "print(len(bytearray(200 << 20)))"\n'
+    with pytest.raises(ImageFault, match=r"137.* \(a build may use 64 MiB of memory\)"):
+        _open(OpenRequest("hungry", build=_build(tmp_path / "c", steps)))
+
+
+def test_an_image_whose_loader_complains_at_every_start_is_used_all_the_same(
+    docker_host: str, debian_image: str, tmp_path: Path
+) -> None:
+    steps = f"FROM {debian_image}\nENV LD_PRELOAD=/none.so\n"
+    build = _build(tmp_path / "c", steps)
+    assert _open(OpenRequest("complains", build=build), "echo", "hello") == "hello\n"
+
+
+@pytest.mark.parametrize("step", ["sleep 4711", "yes"], ids=["hangs", "floods"])
+def test_a_step_that_never_ends_is_ended_with_its_build(
+    step: str, docker_host: str, container_engine: Engine, busybox_image: str, tmp_path: Path
+) -> None:
+    """podman lets it run on, and one that prints waits for ever for a reader that has gone."""
+    steps = f"FROM {busybox_image}\nRUN echo endless-{step}; {step}\n"
+    build = _build(tmp_path / "c", steps, timeout_s=4)
+    with pytest.raises(ImageFault, match="more than 4 s"):
+        _open(OpenRequest("endless", build=build))
+    mark = f"steelyard-build-{build.digest[:24]}".encode()
+    assert [pid for pid in reap._pids() if reap._is_marked(pid, mark)] == []
+    containers = ("ps", "-a", "--external", "--format", "{{.Command}}")  # others' builds end, too
+    deadline = time.monotonic() + 20
+    while "buildah" in (left := container_engine.podman(*containers)):
+        assert time.monotonic() < deadline, left
+        time.sleep(0.2)
+    assert _images_of(container_engine, f"endless-{step}") == []
+
+
+def test_what_a_killed_process_was_building_is_ended_by_who_builds_it_next(
+    docker_host: str, busybox_image: str, tmp_path: Path
+) -> None:
+    steps = f"FROM {busybox_image}\nRUN sleep 4712\n"
+    build = _build(tmp_path / "c", steps, timeout_s=3)
+    words = [str(build.context), build.digest]
+    with subprocess.Popen([sys.executable, "-c", BUILDER, *words]) as first:
+        mark = f"steelyard-build-{build.digest[:24]}".encode()
+        deadline = time.monotonic() + 30
+        while not (marked := [pid for pid in reap._pids() if reap._is_marked(pid, mark)]):
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        first.kill()
+    assert any(reap._is_marked(pid, mark) for pid in marked), "podman lets it run on"
+    with pytest.raises(ImageFault, match="more than 3 s"):
+        _open(OpenRequest("next", build=build))
+    assert not any(reap._is_marked(pid, mark) for pid in marked)
+
+
+BUILDER = """
+import asyncio, sys
+from pathlib import Path
+from steelyard.components.environment import ImageBuild, OpenRequest
+from steelyard.environments.docker.params import DockerParams
+from steelyard.environments.docker.provider import Docker
+
+build = ImageBuild(Path(sys.argv[1]), sys.argv[2])
+asyncio.run(Docker(DockerParams()).open(OpenRequest("killed-build", build=build)))
+"""
 
 
 def test_a_build_that_takes_too_long_says_so(

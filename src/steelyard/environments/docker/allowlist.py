@@ -46,7 +46,8 @@ class Allowlist:
         """
         names, suffixes, ranges = set(), [], []
         for host in hosts:
-            if "/" in host:
+            address, slash, _ = host.partition("/")
+            if slash and _is_literal(address):
                 ranges.append(_range(host))
                 continue
             name = normal(host.removeprefix("*."))
@@ -89,6 +90,10 @@ class Allowlist:
         except ValueError:
             return False
         return any(address in one for one in self.ranges)
+
+
+def _is_literal(text: str) -> bool:
+    return text.count(":") > 1 or text.replace(".", "").isdigit()
 
 
 def _range(text: str) -> Range:

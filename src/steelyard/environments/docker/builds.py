@@ -30,8 +30,10 @@ from steelyard.environments.docker.images import (
     inspect,
     progress,
 )
+from steelyard.environments.docker.limits import MIB
 from steelyard.environments.docker.params import PullPolicy
 from steelyard.environments.docker.places import pieces
+from steelyard.environments.docker.reap import end_build
 from steelyard.environments.files import Owner
 from steelyard.environments.local_session import in_thread
 
@@ -42,6 +44,9 @@ IMPORTED: Final = "localhost/steelyard-import"
 _LAST_LINES: Final = 20
 _LINE_CHARS: Final = 400
 _POLL_S: Final = 0.2
+LEAST_MEMORY: Final = 2 * 1024 * MIB
+"""A build may use this much, or half of what the machine has."""
+_KILLED: Final = re.compile(r"(?:exit status|code:?) 137\b")
 _REMOVALS: Final = 80
 _REMOVAL_PAUSE_S: Final = 0.3
 """An engine ends the step of a cancelled build that is running before it lets go of its images:
@@ -109,16 +114,24 @@ async def _build(engine: Engine, build: ImageBuild, name: str, pull: PullPolicy)
     before = await _image_ids(engine)
     lines: deque[str] = deque(maxlen=_LAST_LINES)
     made: list[str] = []
+    facts = await engine.facts()
+    # An engine of Docker's ends a build's steps itself.
+    mark = f"steelyard-build-{build.digest[:24]}" if facts.is_podman and facts.is_local else None
+    if mark is not None:
+        await end_build(mark)  # of one that a killed process had asked for
     try:
-        await _followed(engine, build, name, lines, made)
+        await _followed(engine, build, name, lines, made, mark)
     except BaseException:
+        if mark is not None:
+            await finished(end_build(mark))
         await finished(_remove_images(engine, [one for one in made if not _is_in(one, before)]))
         raise
 
 
 async def _followed(
-    engine: Engine, build: ImageBuild, name: str, lines: deque[str], made: list[str]
-) -> None:
+    engine: Engine, build: ImageBuild, name: str, lines: deque[str], made: list[str],
+    mark: str | None,
+) -> None:  # fmt: skip
     """Build, and keep what it says."""
     shown = build.context / build.dockerfile
     params = {
@@ -128,6 +141,11 @@ async def _followed(
         "forcerm": "1",
         "labels": orjson.dumps({LABEL: "build"}).decode(),
     }
+    if mark is not None:
+        params["extrahosts"] = orjson.dumps([f"{mark}:127.0.0.1"]).decode()
+    memory = _memory_bound() if (await engine.facts()).is_local else None
+    if memory is not None:
+        params["memory"] = params["memswap"] = str(memory)
     tar = pieces(archives.packed_tree(build.context, Owner(0, 0)))
     fault: str | None = None
     try:
@@ -147,8 +165,16 @@ async def _followed(
     except OSError as error:
         raise ImageFault(f"{build.context} cannot be read: {error}") from error
     if fault:
+        if memory is not None and _KILLED.search(fault):
+            fault = f"{fault.strip()} (a build may use {memory // MIB} MiB of memory)"
         last = "".join(f"\n    {line}" for line in lines)
         raise ImageFault(f"building {shown} failed: {fault.strip()[: _LINE_CHARS * 4]}{last}")
+
+
+def _memory_bound() -> int:
+    """Give what a build may use, in bytes: a Dockerfile is a task's, and may ask for everything."""
+    whole = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return max(whole // 2, LEAST_MEMORY)
 
 
 async def _check_bases(engine: Engine, build: ImageBuild, pull: PullPolicy) -> None:

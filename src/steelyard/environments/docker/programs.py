@@ -166,17 +166,17 @@ class Running:
             return
         if not self.started.is_set():
             self._begin += data
-            line, end, rest = bytes(self._begin).partition(b"\n")
-            if not end:
-                return
-            before, mark, pid = line.partition(self._mark)
-            if before or not mark or not pid.isdigit():
+            # An image's variables may make loader or shell complain first (LD_PRELOAD, LC_ALL).
+            at = self._begin.find(self._mark)
+            end = self._begin.find(b"\n", at) if at >= 0 else -1
+            pid = bytes(self._begin[at + len(self._mark) : end])
+            if end < 0 or not pid.isdigit():
                 self._begin = self._begin[-4096:]
                 return  # the engine's own words: the shell did not start
             self.pid = int(pid)
             self.started_at_s = asyncio.get_running_loop().time()
             self.started.set()
-            data = rest
+            data = bytes(self._begin[end + 1 :])
         if data:
             self._err.feed(data)
 

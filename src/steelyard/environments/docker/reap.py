@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -19,6 +20,9 @@ from steelyard.environments.local_session import in_thread
 TOKEN_LABEL: Final = "steelyard.token"  # noqa: S105 — a label's name
 OWNER_LABEL: Final = "steelyard.owner"
 """For people alone: the user and the process that opened it. What is reaped is told by tokens."""
+_BUILD_ROUNDS: Final = 50
+_BUILD_PAUSE_S: Final = 0.1
+_HOSTS_BYTES: Final = 64 * 1024
 _LABELS: Final = ("run", "task", "attempt")
 _LABEL_CHARS: Final = 200
 
@@ -127,3 +131,65 @@ async def end_leftovers(engine: Engine, tokens: Sequence[str]) -> None:
     """
     for _, container, _ in await find_containers(engine, tokens):
         await remove_container(engine, container)
+
+
+async def end_build(mark: str) -> None:
+    """End what a build's steps still run; podman lets them run on after whoever asked has gone.
+
+    A step that prints without end would stay for ever: nobody reads what it says.
+
+    Args:
+        mark: a host's name that stands in `/etc/hosts` of this build's steps alone.
+    """
+    for _ in range(_BUILD_ROUNDS):
+        if not await in_thread(_end_marked, mark.encode()):
+            return
+        await asyncio.sleep(_BUILD_PAUSE_S)
+
+
+def _end_marked(mark: bytes) -> int:
+    marked = [pid for pid in _pids() if _is_marked(pid, mark)]
+    # Whoever passes on what a step prints waits for a reader that has gone.
+    runtimes = {parent for pid in marked if (parent := _parent_of(pid)) not in marked}
+    for pid in marked:
+        _end(pid, lambda pid: _is_marked(pid, mark))
+    for pid in runtimes:
+        _end(pid, _is_build_runtime)
+    return len(marked)
+
+
+def _pids() -> list[int]:
+    return [int(one.name) for one in Path("/proc").iterdir() if one.name.isdigit()]
+
+
+def _end(pid: int, is_meant: Callable[[int], bool]) -> None:
+    with suppress(OSError):
+        fd = os.pidfd_open(pid)
+        try:
+            # Looked at once the descriptor is open: so it is of this process and no later one.
+            if is_meant(pid):
+                signal.pidfd_send_signal(fd, signal.SIGKILL)
+        finally:
+            os.close(fd)
+
+
+def _parent_of(pid: int) -> int:
+    with suppress(OSError, ValueError):
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    return 0
+
+
+def _is_build_runtime(pid: int) -> bool:
+    return Path(f"/proc/{pid}/cmdline").read_bytes().startswith(b"buildah-oci-runtime\0")
+
+
+def _is_marked(pid: int, mark: bytes) -> bool:
+    """True where a process sees the host's name; bounded, for the file is a hostile build's."""
+    with suppress(OSError):
+        flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
+        fd = os.open(f"/proc/{pid}/root/etc/hosts", flags)
+        try:
+            return mark in os.read(fd, _HOSTS_BYTES)
+        finally:
+            os.close(fd)
+    return False
