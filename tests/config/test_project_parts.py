@@ -122,3 +122,23 @@ def test_two_of_one_name_in_one_file_are_both_kept(tmp_path: Path) -> None:
     """Whoever names one of them is told of both; who names neither is not."""
     found = config(tmp_path, "deployments: [{name: x}, {name: x}]")
     assert len(list(deployments(found.parts))) == 2
+
+
+def test_a_file_that_has_changed_is_read_again(tmp_path: Path) -> None:
+    first = plain(config(tmp_path, "model: {id: one}").provenance.root)
+    again = plain(config(tmp_path, "model: {id: two}").provenance.root)
+    assert (first["model"]["id"], again["model"]["id"]) == ("one", "two")
+
+
+def test_what_is_read_once_is_not_changed_by_who_resolves_it(tmp_path: Path) -> None:
+    text = "model: {id: '${MODEL}', params: {top_p: '${P}'}}\nharness: {id: ./mine.py:Agent}\n"
+    text += "deployments: [{name: a, model: {params: {x: '${P}'}, max_connections: '${N}'}}]"
+    (tmp_path / "steelyard.yaml").write_text(text)
+    for number in ("1", "2"):
+        environ = {"MODEL": f"m{number}", "P": f"0.{number}", "N": number}
+        found = plain(resolve_config(environ=environ, cwd=tmp_path).provenance.root)
+        assert found["model"] == {"id": f"m{number}", "params": {"top_p": float(f"0.{number}")}}
+        assert found["harness"]["id"] == "./mine.py:Agent"
+        (tmp_path / "sub").mkdir(exist_ok=True)
+        (tmp_path / ".git").mkdir(exist_ok=True)
+        resolve_run("humaneval", "./mine.py:Agent", "m", environ=environ, cwd=tmp_path / "sub")

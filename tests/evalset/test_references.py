@@ -145,5 +145,5 @@ def test_nothing_is_made(tmp_path: Path) -> None:
 def test_a_model_without_a_name_is_said_with_its_deployment(tmp_path: Path) -> None:
     named = {**KEYED, "model": {"id": "${MODEL}", "base_url": "http://127.0.0.1:9/v1"}}
     write_project(tmp_path, named)
-    with pytest.raises(BadInput, match="MODEL.* is empty"):
+    with pytest.raises(BadInput, match=r"MODEL.* is empty"):
         resolved(tmp_path, "keyed", environ={"MODEL": ""})

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
 from steelyard.config.errors import Where
-from steelyard.config.source import FieldPath, Node, Origin
+from steelyard.config.source import FieldPath, Node, Origin, read_file
 
 DEFAULT: Final = "default"
 USER: Final = "user"
@@ -91,6 +92,24 @@ def project_file(cwd: Path) -> Path | None:
         if folder == root:
             break
     return None
+
+
+def read_once(path: Path, *, layer: str, shown: str) -> Node:
+    """Read a configuration file; one that has not changed is read once a process.
+
+    An eval set looks into it for its deployments, then for its cells' settings. Nobody changes
+    what this gives: resolving copies it. Errors as `read_file`.
+    """
+    try:
+        found = path.stat()
+    except OSError:
+        return read_file(path, layer=layer, shown=shown)
+    return _read(path, layer, shown, (found.st_ino, found.st_size, found.st_mtime_ns))
+
+
+@lru_cache(maxsize=8)
+def _read(path: Path, layer: str, shown: str, _signature: tuple[int, int, int]) -> Node:
+    return read_file(path, layer=layer, shown=shown)
 
 
 def shown(path: Path, cwd: Path) -> str:

@@ -178,7 +178,8 @@ class _Resolving:
 
     def load(self, file: LayerFile, model: type[BaseModel], document: str) -> Node | None:
         try:
-            node = read_file(file.path, layer=file.layer, shown=layers.shown(file.path, self.cwd))
+            read = layers.read_once if document == "config" else read_file
+            node = read(file.path, layer=file.layer, shown=layers.shown(file.path, self.cwd))
         except BadInput as error:
             self.problems += error.problems
             self._has_lost_layer = True
