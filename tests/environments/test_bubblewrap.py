@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from steelyard.environments import bubblewrap
-from steelyard.environments.auto import NoSafeEnvironment
+from steelyard.environments.auto import NoSafeEnvironment, resolve_auto
 from steelyard.environments.bubblewrap import Layout, options, refusal_of_program
+from steelyard.environments.docker import finding
 
 NUMBERS = {
     "/proc/sys/kernel/unprivileged_userns_clone": "sysctl -w kernel.unprivileged_userns_clone=1",
@@ -59,6 +61,26 @@ def test_a_refusal_has_the_sandboxes_remedy_first() -> None:
     assert "1. turn them on" in text
     assert "2. a container engine: start one" in text
     assert "host_process" in text
+
+
+def forget() -> None:
+    """What was found out about this machine is kept; a test that pretends must not be."""
+    bubblewrap.find_tools.cache_clear()
+    bubblewrap.unavailable.cache_clear()
+
+
+def test_on_macos_auto_is_the_container_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    forget()
+    monkeypatch.setattr(sys, "platform", "darwin")
+    try:
+        assert "on macOS and Windows use a container engine" in str(bubblewrap.unavailable())
+        monkeypatch.setattr(finding, "unavailable", lambda: None)
+        assert resolve_auto(runs_model_code=True) == "docker"
+        monkeypatch.setattr(finding, "unavailable", lambda: "no engine; start one")
+        with pytest.raises(NoSafeEnvironment, match="needs Linux"):
+            resolve_auto(runs_model_code=True)
+    finally:
+        forget()
 
 
 @pytest.mark.parametrize(
