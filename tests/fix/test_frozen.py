@@ -10,9 +10,14 @@ import pytest
 from steelyard.fix.frozen import (
     NOT_MEASURING,
     FrozenSpecDamaged,
+    confirmation_of,
+    constraints_of,
     freeze,
     frozen_document,
     frozen_from,
+    objectives_of,
+    policy_of,
+    task_objectives_of,
 )
 from steelyard.fix.schema.reading import InvalidFixFile
 from steelyard.fix.schema.spec import Spec, checked_spec
@@ -159,3 +164,26 @@ def test_a_profile_that_changes_later_is_another_digest() -> None:
     assert freeze(spec(), profile(trial_retries=0)).digest != was.digest
     setup = freeze(spec(), profile(setup=[["true"]]))
     assert setup.measuring_digest != was.measuring_digest
+
+
+def test_a_frozen_spec_gives_verification_and_search_their_terms() -> None:
+    frozen = freeze(
+        spec(
+            task_metrics={"b": {"direction": "max", "unit": "x"}},
+            confirmation={"repetitions": 12, "min_effect": {"latency_ms": 2}},
+        ),
+        profile(search={"strategy": "top_k", "objective": "quality", "k": 2, "seed": 4}),
+    )
+    assert [(one.metric, one.direction) for one in objectives_of(frozen.spec)] == [
+        ("latency_ms", "min"),
+        ("quality", "max"),
+    ]
+    assert [one.metric for one in task_objectives_of(frozen.spec)] == ["b"]
+    assert [str(one) for one in constraints_of(frozen.spec)] == [
+        "quality ≥ 0.95",
+        "latency_ms ≤ 1.05 × baseline",
+    ]
+    plan = confirmation_of(frozen.spec)
+    assert (plan.repetitions, plan.alpha, plan.min_effect) == (12, 0.05, {"latency_ms": 2})
+    policy = policy_of(frozen.profile.search, revision=3)
+    assert (policy.strategy, policy.k, policy.seed, policy.revision) == ("top_k", 2, 4, 3)

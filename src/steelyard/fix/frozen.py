@@ -11,11 +11,15 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from steelyard.config.source import Node
+from steelyard.fix.policies import Policy
 from steelyard.fix.schema.profile import Profile, profile_breaches
 from steelyard.fix.schema.reading import Breach, InvalidFixFile
-from steelyard.fix.schema.search import OWN_FIELD, search_against_spec
+from steelyard.fix.schema.search import OWN_FIELD, Search, search_against_spec
 from steelyard.fix.schema.spec import DEFAULT_REPETITIONS, Spec
 from steelyard.fix.schema.spec_rules import issue_breaches, seeds_breach, spec_breaches
+from steelyard.fix.verify.confirmation import ConfirmationPlan
+from steelyard.fix.verify.constraints import Constraint
+from steelyard.fix.verify.measured import Objective
 from steelyard.results.identity import canonical_json
 
 SCHEMA: Final = "fix-frozen/1"
@@ -249,3 +253,46 @@ def _profile_back(document: Mapping[str, Any]) -> Profile:
         if OWN_FIELD.get(name, document["search"]["strategy"]) == document["search"]["strategy"]
     }
     return Profile.model_validate({**document, "search": search}, strict=True)
+
+
+def objectives_of(spec: Spec) -> tuple[Objective, ...]:
+    """Give what is measured, in the order it was declared, as `verify/` takes it."""
+    return tuple(
+        Objective(name, metric.direction, metric.unit) for name, metric in spec.metrics.items()
+    )
+
+
+def task_objectives_of(spec: Spec) -> tuple[Objective, ...]:
+    """Give the tasks, in the order they were declared, as `verify/` takes them."""
+    return tuple(
+        Objective(name, metric.direction, metric.unit) for name, metric in spec.task_metrics.items()
+    )
+
+
+def constraints_of(spec: Spec) -> tuple[Constraint, ...]:
+    """Give the hard constraints as `verify/` takes them."""
+    return tuple(Constraint(c.metric, c.op, c.bound, c.reference) for c in spec.constraints)
+
+
+def confirmation_of(spec: Spec) -> ConfirmationPlan:
+    """Give how finalists are tested as `verify/` takes it."""
+    written = spec.confirmation
+    return ConfirmationPlan(written.repetitions, written.alpha, dict(written.min_effect))
+
+
+def policy_of(search: Search, revision: int = 0) -> Policy:
+    """Give a search policy as `policies.py` takes it.
+
+    Args:
+        search: as it was written.
+        revision: counts the policies of the run.
+    """
+    return Policy(
+        strategy=search.strategy,
+        objective=search.objective,
+        k=search.k,
+        epsilon=search.epsilon,
+        temperature=search.temperature,
+        seed=search.seed,
+        revision=revision,
+    )
