@@ -6,7 +6,7 @@ import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from steelyard.cli.evalset_scan import print_result
+from steelyard.cli.evalset_scan import ShownScan, print_result
 from steelyard.cli.evalset_status import standing_lines
 from steelyard.cli.followed import followed
 from steelyard.cli.output import note, print_json, say, table_lines
@@ -100,7 +100,21 @@ def _scanned(plan: SetPlan, result: SetResult) -> ScanResult | None:
     opened = result.opened
     file = opened.document.manifest_file
     folder = plan.project.folder if file is None else Path(file).parent
-    return asyncio.run(scan_asked(opened, names, plan.project, folder))
+    runtime = plan.prepared.plan.orchestration.runtime
+    shown = ShownScan(is_silent=runtime.progress == "none")
+    try:
+        return asyncio.run(
+            scan_asked(
+                opened,
+                names,
+                plan.project,
+                folder,
+                on_progress=shown.progress,
+                on_wait=shown.waits,
+            )
+        )
+    finally:
+        shown.close()
 
 
 def nothing_to_do(opened: OpenedSet, error: NothingToDo, *, as_json: bool) -> int:

@@ -69,7 +69,7 @@ def scan(
     redact_with(Redactor(project.config.secrets).text)
     # Names on the command line start from here, those of the manifest from where it lies.
     folder = Path.cwd() if names else _manifest_folder(opened)
-    shown = _Shown()
+    shown = ShownScan()
     try:
         result = asyncio.run(
             scan_asked(
@@ -96,14 +96,16 @@ def _manifest_folder(opened: OpenedSet) -> Path:
     return Path.cwd() if file is None else Path(file).parent
 
 
-class _Shown:
+class ShownScan:
     """A line on the terminal while it reads; nothing elsewhere."""
 
-    def __init__(self) -> None:
-        self._is_terminal = sys.stderr.isatty()
+    def __init__(self, *, is_silent: bool = False) -> None:
+        self._is_silent = is_silent
+        self._is_terminal = sys.stderr.isatty() and not is_silent
         self._has_said = False
 
     def progress(self, progress: ScanProgress) -> None:
+        """Show how far it has come."""
         if self._is_terminal:
             self._has_said = True
             sys.stderr.write(
@@ -113,11 +115,14 @@ class _Shown:
             sys.stderr.flush()
 
     def waits(self) -> None:
+        """Say that another process is waited for."""
         from steelyard.cli.output import note
 
-        note("another process scans the set: waiting for it")
+        if not self._is_silent:
+            note("another process scans the set: waiting for it")
 
     def close(self) -> None:
+        """Take the line away."""
         if self._has_said:
             sys.stderr.write("\r\x1b[K")
             sys.stderr.flush()

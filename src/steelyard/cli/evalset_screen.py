@@ -94,8 +94,7 @@ def compose_matrix(standing: SetStanding, width: int, height: int, charset: Char
     layout = _layout(standing, shown, width)
     if has_titles and shown:
         lines.append(_titles(layout))
-    names = [_name(row) for row in shown]
-    lines += [_row(row, name, standing, layout, charset) for row, name in zip(shown, names)]  # noqa: B905
+    lines += [_row(row, standing, layout, charset) for row in shown]
     if hidden and left > 0:
         lines.append(_hidden(hidden, standing, charset))
     lines += extras[: max(0, room - len(lines))]
@@ -220,9 +219,8 @@ def _titles(layout: _Layout) -> Line:
     return tuple(spans)
 
 
-def _row(
-    row: GroupStanding, name: str, standing: SetStanding, layout: _Layout, charset: Charset
-) -> Line:
+def _row(row: GroupStanding, standing: SetStanding, layout: _Layout, charset: Charset) -> Line:
+    name = _name(row)
     shown = name if charset is Charset.UNICODE else name.encode("ascii", "replace").decode()
     spans = [Span(set_cell_size(cut(shown, layout.name, charset), layout.name), "title")]
     if layout.score:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 MOST_ROWS: Final = 40
 """Of the matrix; more is what `report` and `--json` are for."""
 MOST_CODES: Final = 4
+_REASON: Final = 300
+"""Characters of why a set ended as it did; its cells say more."""
 
 
 @click.command("status")
@@ -94,8 +96,12 @@ def title_line(standing: SetStanding) -> str:
     if standing.left_s is not None:
         facts.append(f"ETA {'~' if standing.is_rough else ''}{duration(standing.left_s)}")
     if standing.submission is not None and standing.submission.reason:
-        facts.append(standing.submission.reason)
+        facts.append(_cut(standing.submission.reason))
     return printable.one_line(f"{standing.name} {standing.set_id}: {', '.join(facts)}")
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _REASON else f"{text[:_REASON]}…"
 
 
 def states_text(states: Mapping[CellState, int]) -> str:

@@ -13,6 +13,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 
@@ -115,7 +116,7 @@ async def _hold(opened: OpenedSet, on_wait: Callable[[], None] | None) -> RunLoc
 def _tell(
     loop: asyncio.AbstractEventLoop, told: Callable[[ScanProgress], None], progress: ScanProgress
 ) -> None:
-    if not loop.is_closed():
+    with suppress(RuntimeError):  # the loop is closed: nobody listens any more
         loop.call_soon_threadsafe(told, progress)
 
 
