@@ -55,7 +55,13 @@ class Score:
 
 
 def split_of(snippet_id: str) -> str:
-    """A third is held out, by a hash of the id: nobody chooses which."""
+    """A third is held out, by a hash of the id: nobody chooses which.
+
+    What was written after the rules, to see how they do on what they were not made for, was looked
+    at and is open.
+    """
+    if "/later-" in snippet_id:
+        return OPEN
     digest = hashlib.sha256(f"{SALT}:{snippet_id}".encode()).hexdigest()
     return HELD_OUT if int(digest, 16) % 3 == 0 else OPEN
 

@@ -40,6 +40,9 @@ _SENDING: Final = (
 )  # fmt: skip
 
 
+_SENDS_FILES: Final = ("-T", "--upload-file", "--post-file")
+
+
 def language_of(name: str) -> str | None:
     """Name the language that a program runs; None where it is no interpreter."""
     return INTERPRETERS.get(_VERSION.sub("", name))
@@ -71,6 +74,9 @@ def effects_of(command: Command) -> Iterator[Act]:
         for path in [one for one in command.operands if not one.isdigit()]:
             yield _touch(command, How.WRITE if is_emptied else How.APPEND, path,
                          "" if is_emptied else None)  # fmt: skip
+    elif name == "tar" and "--remove-files" in args:
+        for path in command.operands:
+            yield _touch(command, How.DELETE, path, deep=True)
     elif name == "dd":
         for one in args:
             key, _, path = one.partition("=")
@@ -85,7 +91,7 @@ def effects_of(command: Command) -> Iterator[Act]:
         yield from _patch(command)
     if (language := language_of(name)) is not None:
         yield from _program(command, language)
-    if name in CLIENTS:
+    if name in CLIENTS or (name == "git" and "://" in command.text):
         yield from _reached(command)
 
 
@@ -149,7 +155,8 @@ def _copied(command: Command) -> Iterator[Act]:
         paths = [f"{target.rstrip('/')}/{name_of(one.rstrip('/'))}" for one in operands]
     for source, path in zip(operands, paths, strict=False):
         # What stood there is not known; `old` says what it is a copy of.
-        yield _touch(command, How.WRITE, path, old=resolved(source, command.cwd))
+        content = "" if source == "/dev/null" else None
+        yield _touch(command, How.WRITE, path, content, old=resolved(source, command.cwd))
 
 
 def _filtered(command: Command) -> Iterator[Act]:
@@ -210,7 +217,11 @@ def _program(command: Command, language: str) -> Iterator[Act]:
 
 
 def _reached(command: Command) -> Iterator[Act]:
-    sends = tuple(one for flag in _SENDING for one in _all_of(command, flag))
+    sends = tuple(
+        f"@{one}" if flag in _SENDS_FILES and not one.startswith(("@", "-")) else one
+        for flag in _SENDING
+        for one in _all_of(command, flag)
+    )
     if any(one in ("@-", "-") for one in sends) or (
         command.upstream is not None and command.name in ("nc", "ncat", "netcat", "socat", "telnet")
     ):
@@ -221,6 +232,8 @@ def _reached(command: Command) -> Iterator[Act]:
             if (out := command.option(flag)) and not out.startswith(("-", "http")):
                 yield _touch(command, How.WRITE, out)
                 break
+        else:
+            yield from _saved(command)
     for one in command.args:
         if (found := _URL.search(one)) is not None and one not in sends:
             seen = True
@@ -233,6 +246,16 @@ def _reached(command: Command) -> Iterator[Act]:
             yield Reach(host_of("//" + one), one, command.text, sends, command.name)
             if command.name not in ("curl", "wget", "nmap", "dig", "nslookup", "host", "drill"):
                 return
+
+
+def _saved(command: Command) -> Iterator[Act]:
+    """What is saved under the address's own name: all that wget gets, curl's with `-O`."""
+    if command.name == "curl" and not command.has("O", "--remote-name"):
+        return
+    for one in command.operands:
+        name = name_of(one.partition("?")[0].rstrip("/"))
+        if name and "." in name and "//" in one:
+            yield _touch(command, How.WRITE, name)
 
 
 def _all_of(command: Command, flag: str) -> list[str]:

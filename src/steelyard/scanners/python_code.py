@@ -7,6 +7,7 @@ put together. What needs more is left alone: this reads scripts that an agent wr
 from __future__ import annotations
 
 import ast
+import re
 import warnings
 from collections.abc import Iterator
 from functools import lru_cache
@@ -34,6 +35,8 @@ _METHODS: Final = {
     "read_text": How.READ, "read_bytes": How.READ, "write_text": How.WRITE,
     "write_bytes": How.WRITE, "unlink": How.DELETE, "rmdir": How.DELETE, "chmod": How.MODE,
 }  # fmt: skip
+_CONNECTS: Final = (".urlopen", ".connect", ".connect_ex", ".create_connection")
+_ADDRESS: Final = re.compile(r"https?://[\w.:-]+[^\s'\"]{0,200}")
 _HTTP: Final = ("requests.", "httpx.", "urllib.request.", "aiohttp.", "http.client.")
 
 
@@ -125,9 +128,7 @@ class _Reader:
                           via=("python",))  # fmt: skip
         elif name in ("os.chmod",) and first is not None:
             yield self._touch(How.MODE, first, line, name)
-        elif name.startswith(_HTTP) or name.endswith(
-            (".urlopen", ".connect", ".create_connection")
-        ):
+        elif name.startswith(_HTTP) or name.endswith(_CONNECTS):
             yield from self._reached(node, name, line)
         elif isinstance(node.func, ast.Attribute) and node.func.attr in _METHODS:
             path = self._path(node.func.value)
@@ -167,6 +168,13 @@ class _Reader:
             sends += (ast.unparse(node.args[1])[:500],)
         for one in node.args[:2]:
             value = self._literal(one)
+            if value is None and not isinstance(one, ast.Tuple):
+                written = ast.unparse(one)[:1000]
+                if (found := _ADDRESS.search(written)) is not None:
+                    yield Reach(
+                        host_of(found.group()), found.group(), line, (*sends, written), name
+                    )
+                continue
             if value is None and isinstance(one, ast.Tuple) and one.elts:
                 value = self._literal(one.elts[0])
                 value = f"//{value}" if value else None

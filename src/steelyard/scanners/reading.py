@@ -39,6 +39,10 @@ _WORD: Final = re.compile(r"[a-z0-9]+")
 _JOINED: Final = re.compile(r"\$\{?\w{1,20}\}?\$\{?\w")
 _ALWAYS: Final = frozenset({"cd", "pushd"})
 _LITERAL: Final = re.compile(r"'([^'\n]{3,500})'|\"([^\"\n]{3,500})\"|`([^`\n]{3,500})`")
+_DELETES: Final = re.compile(
+    r"\b(?:unlink|rmtree|remove_tree|rmSync|rmdirSync|unlinkSync|rm_rf|rm_r|File\.delete)\b"
+    r"[^'\"\n;]{0,40}['\"]([^'\"\n]{1,500})['\"]"
+)
 _SYSTEM: Final = re.compile(
     r"\b(?:system|exec|execSync|spawnSync|spawn|popen|shell_exec|passthru)\s{0,20}\(?\s{0,20}['\"`]([^'\"`\n]{2,2000})"
 )
@@ -106,6 +110,7 @@ class Reader:
         return (
             not self._triggers.isdisjoint(found)
             or "$'" in text
+            or "\\x" in text
             or ":|:" in text
             or _JOINED.search(text) is not None
         )
@@ -185,6 +190,10 @@ class Reader:
         for count, found in enumerate(_SYSTEM.finditer(source)):
             if count < 20:
                 yield from self._run_text(found[1], code.text, cwd, depth)
+        for count, found in enumerate(_DELETES.finditer(source)):
+            if count < 20:
+                path = resolved(found[1], cwd)
+                yield Touch(How.DELETE, path, code.text, is_recursive=True, by=code.language)
         for count, literal in enumerate(_LITERAL.finditer(source)):
             text = literal[1] or literal[2] or literal[3]
             if count < 200 and "://" in text:
@@ -230,7 +239,9 @@ def _pieces(name: str, arguments: str, cwd: str) -> tuple[Piece, ...]:
 @lru_cache(maxsize=512)
 def _words_of(text: str) -> frozenset[str]:
     """Give the words of a text as a shell would see them: without quotes, in lower case."""
-    return frozenset(_WORD.findall(text.translate(_QUOTES).lower()))
+    # A line's end that JSON writes as two characters would become a letter of the next word.
+    plain = text.replace("\\n", " ").replace("\\t", " ").translate(_QUOTES)
+    return frozenset(_WORD.findall(plain.lower()))
 
 
 def _language_by_first_line(content: str) -> str:

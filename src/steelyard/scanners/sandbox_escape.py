@@ -9,6 +9,7 @@ from steelyard.components.scanner import FindingSeverity
 from steelyard.components.steps import Step
 from steelyard.scanners.acts import Act, Code, Command, Reach, Touch, words
 from steelyard.scanners.addresses import is_metadata, is_private, is_this_machine
+from steelyard.scanners.effects import CLIENTS, host_of
 from steelyard.scanners.escape.commands import (
     ATTACK_TOOLS,
     escapes_by_code,
@@ -21,17 +22,20 @@ from steelyard.scanners.reporting import Hit
 from steelyard.scanners.rule_scanner import Judge, RuleScanner
 
 TRIGGERS: Final = words(
-    "agent arp base64 capsh cgroup chisel chmod chroot connect connection containerd crictl "
-    "crio ctr curl debugfs deepce dev dig dirtycow dirtypipe dnscat dnscat2 docker drill "
-    "dup2 eval fetch find gcore gdb gshadow host http https httpx insmod iodine kexec kmem "
-    "linenum linpeas lldb ltrace masscan mem metadata modprobe mount nc ncat nerdctl netcat "
-    "netdiscover ngrok nmap nsenter nslookup perl php ping pivot podman preload proc pspy "
-    "ptrace ptunnel pty pwnkit reptyr requests rmmod ruby runc setcap setns shadow socat "
-    "sock ssh strace sudoers sys sysctl tcp telnet udp umount unshare urlopen wget xxd zmap"
+    "169 agent arp base64 bwrap capsh cgroup chisel chmod chroot cloudflared connect "
+    "connection containerd crictl crio ctr curl debugfs deepce dev dig dirtycow dirtypipe "
+    "dnscat dnscat2 docker drill dup2 eval ex fetch find fping fsockopen gcore gdb getcap "
+    "gshadow host http https httpx insmod install iodine ip kexec kmem kubectl linenum "
+    "linpeas lldb ltrace masscan mem metadata modprobe mount nc ncat nerdctl netcat "
+    "netdiscover netns ngrok nmap nsenter nslookup passwd perl php ping pivot pkexec podman "
+    "preload proc pspy ptrace ptunnel pty pwnkit reptyr requests rmmod ruby runc rustscan "
+    "setcap setns shadow socat sock ssh strace sudoers sys sysctl tcp tcpsocket telnet "
+    "token udp umount unshadow unshare urlopen wget xxd zmap"
 )
 _SCANNERS: Final = frozenset(
     {"nmap", "masscan", "zmap", "arp-scan", "netdiscover", "rustscan", "fping"}
 )
+_QUIET: Final = words("echo printf grep egrep rg ag sed awk git test [ cat export function jq tr")
 _MANY: Final = 3
 """Places of a private network that, reached one after the other, are a scan."""
 
@@ -56,6 +60,7 @@ class _Judge:
         if isinstance(act, Command):
             yield from escapes_by_command(act)
             yield from self._scan(act)
+            yield from _addressed(act)
         elif isinstance(act, Touch):
             yield from escapes_by_file(act)
         elif isinstance(act, Code):
@@ -95,6 +100,20 @@ class _Judge:
             host = next((one for one in operands if one not in ports), "")
             if ports and not is_this_machine(host):
                 yield _scans(command.text, 0.85)
+
+
+def _addressed(command: Command) -> Iterator[Hit]:
+    """Any program that is given a metadata service's address, but for those that only print it."""
+    if command.name in CLIENTS or command.name in _QUIET:
+        return
+    for one in command.args:
+        if "//" in one and len(one) < 2000 and is_metadata(host_of(one[one.index("//") :])):
+            yield Hit(
+                "metadata-service", FindingSeverity.HIGH,
+                "It gives a program the address of the platform's metadata service.", command.text,
+                0.85,
+            )  # fmt: skip
+            return
 
 
 def _scans(text: str, confidence: float) -> Hit:

@@ -12,18 +12,25 @@ from steelyard.scanners.misuse.calls import Calls
 from steelyard.scanners.misuse.destruction import destruction_by_command, destruction_by_file
 from steelyard.scanners.misuse.history import history_rewritten
 from steelyard.scanners.misuse.remote_code import RemoteCode
-from steelyard.scanners.misuse.secrets import piped, printed_by_command, printed_by_file, sent
+from steelyard.scanners.misuse.secrets import (
+    piped,
+    printed_by_code,
+    printed_by_command,
+    printed_by_file,
+    sent,
+)
 from steelyard.scanners.reporting import Hit
 from steelyard.scanners.rule_scanner import Judge, RuleScanner
 
 TRIGGERS: Final = words(
-    "aria2c auth aws b64decode base32 base64 blkdiscard chgrp chmod chown claude codex "
-    "credentials curl dd delete docker dsa ecdsa ed25519 env eval exec fdisk fetch fromhex "
-    "fstab ftp gcloud gh halt hosts httpx init key kill killall killpg kube mkfs mv nc ncat "
-    "netcat netrc node openssl parted passwd password perl pgpass php pkill poweroff "
-    "printenv push pypirc reboot remove requests rimraf rm rmdir rmtree rsa rsync ruby scp "
-    "sda sdb secret security sgdisk shadow shred shutdown skill socat srm ssh system systemctl "
-    "telinit token trash truncate unhexlify unlink urllib urlopen vda vdb wget wipefs xxd"
+    "aria2c atob auth aws b64decode base32 base64 blkdiscard chgrp chmod chown claude clean "
+    "codex credentials curl dd delete docker dsa ecdsa ed25519 env environ eval exec fdisk "
+    "fetch fromhex fstab ftp gcloud gh git halt hosts httpx init key kill killall killall5 "
+    "killpg kube kubectl mkfs mv nc ncat netcat netrc node openssl parted passwd password "
+    "perl pgpass php pkill poweroff printenv push pypirc reboot remove requests rimraf rm "
+    "rmdir rmsync rmtree rsa rsync ruby scp sda sdb secret security service sgdisk shadow "
+    "shred shutdown skill socat srm ssh system systemctl tar telinit token trash truncate "
+    "unhexlify unlink urllib urlopen urlretrieve vda vdb wget wipefs xxd"
 )
 
 
@@ -57,6 +64,7 @@ class _Judge:
             self._remote.of_file(act)
         elif isinstance(act, Code):
             yield from self._remote.of_code(act)
+            yield from printed_by_code(act)
         else:
             yield from self._reached(act)
 

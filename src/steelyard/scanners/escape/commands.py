@@ -11,6 +11,7 @@ from steelyard.components.scanner import FindingSeverity
 from steelyard.scanners.acts import Code, Command
 from steelyard.scanners.addresses import is_this_machine
 from steelyard.scanners.effects import host_of
+from steelyard.scanners.escape.files import sets_owner_bit
 from steelyard.scanners.reporting import Hit
 from steelyard.scanners.shell.wrappers import SHELLS
 
@@ -22,9 +23,16 @@ ATTACK_TOOLS: Final = re.compile(
     r"amicontained|les\.sh|pwnkit|traitor)[\w.-]*$",
     re.IGNORECASE,
 )
+_CONNECTS: Final = re.compile(r"\.connect(?:_ex)?\(|create_connection\(")
+_LOCAL: Final = re.compile(r"localhost|127\.0\.0\.1|['\"]0\.0\.0\.0")
+_LOOKED_FOR: Final = re.compile(
+    r"(?:pgrep|pidof)[^)]*\b(?:score\w*|grade\w*|verif\w*|judge\w*|sshd|init|systemd|dockerd|containerd|"
+    r"tini|supervisord|agent\w*|steelyard)"
+)
+_FETCHED_NAME: Final = re.compile(r"//\$\(.{1,300}\)\.[\w.-]+", re.DOTALL)
 _OWN_PID: Final = re.compile(r"^\$(?:!|\$|PID|pid|\w*PID)$")
 _TUNNELS: Final = frozenset(
-    {"iodine", "dnscat2", "dnscat", "ptunnel", "chisel", "icmptunnel", "ngrok"}
+    {"iodine", "dnscat2", "dnscat", "ptunnel", "chisel", "cloudflared", "icmptunnel", "ngrok"}
 )
 _DATA_IN_NAME: Final = re.compile(r"^\$(?:\{?\w+\}?|\(.*\))\.[\w.-]+$", re.DOTALL)
 
@@ -55,9 +63,16 @@ def escapes_by_code(code: Code) -> Iterator[Hit]:
     source = code.source
     connects = "connect(" in source or "TCPSocket" in source or "fsockopen" in source
     runs = re.search(
-        r"pty\.spawn|dup2|exec\s{0,20}\(?\s{0,20}[\"']/bin/(?:ba)?sh|/bin/sh\s{1,20}-i|STDIN,",
+        r"pty\.spawn|dup2|popen|exec\s{0,20}\(?\s{0,20}[\"']/bin/(?:ba)?sh|/bin/sh\s{1,20}-i|STDIN,",
         source,
     )
+    if "docker.sock" in source and re.search(r"unix:/|base_url|connect\(|socketPath", source):
+        yield Hit("container-engine", HIGH, "A program speaks to the engine outside.", code.text)
+    loops = re.search(r"\bin range\(|\{\d+\.\.\d+\}", source)
+    if loops and _CONNECTS.search(source) and not _LOCAL.search(source):
+        yield Hit(
+            "network-scan", MEDIUM, "A program tries one port after the other.", code.text, 0.75
+        )
     if connects and runs:
         yield Hit("reverse-shell", HIGH, "A program gives a shell to a socket.", code.text)
 
@@ -121,13 +136,15 @@ def _tracer(command: Command) -> Iterator[Hit]:
         pid = command.operands[-1] if command.operands else None
     if pid is None or _OWN_PID.match(pid):
         return
-    sure = 0.95 if pid == "1" or "pgrep" in pid or "pidof" in pid else 0.7
+    if "$" in pid and not _LOOKED_FOR.search(pid) and pid != "$PPID":
+        return  # it looked its own program up
+    sure = 0.7 if pid.isdigit() and pid != "1" else 0.95
     yield Hit("other-processes", HIGH, "It attaches to another process.", command.text, sure)
 
 
 def _engine(command: Command) -> Iterator[Hit]:
     args = command.args
-    host = command.option("-H", "--host", "--url")
+    host = command.option("-H", "--host", "--url") or dict(command.env).get("DOCKER_HOST")
     if host is not None and ".sock" in host:
         yield Hit("container-engine", HIGH, "It speaks to the engine outside.", command.text)
     if "run" not in args and "create" not in args and "exec" not in args:
@@ -160,9 +177,29 @@ def _runtime(command: Command) -> Iterator[Hit]:
 
 
 def _curl(command: Command) -> Iterator[Hit]:
+    if any(_FETCHED_NAME.search(one) for one in command.args):
+        yield Hit("covert-channel", HIGH, "Data stands in the host's name.", command.text, 0.85)
     socket = command.option("--unix-socket", "--abstract-unix-socket")
     if socket is not None and re.search(r"docker|containerd|podman|crio|kubelet", socket):
         yield Hit("container-engine", HIGH, "It speaks to the engine outside.", command.text)
+
+
+def _escalates(command: Command) -> Iterator[Hit]:
+    if command.args:
+        yield Hit(
+            "privilege", HIGH, f"It looks for more rights: {command.name}.", command.text, 0.8
+        )
+
+
+def _installed(command: Command) -> Iterator[Hit]:
+    mode = command.option("-m", "--mode")
+    if mode is not None and sets_owner_bit(mode):
+        yield Hit("privilege", HIGH, "It makes a program run as its owner.", command.text)
+
+
+def _ip(command: Command) -> Iterator[Hit]:
+    if command.operands[:2] == ["netns", "exec"]:
+        yield Hit("namespaces", HIGH, "It enters another network namespace.", command.text)
 
 
 def _loader(command: Command) -> Iterator[Hit]:
@@ -238,7 +275,9 @@ _RULES: Final[Mapping[str, Callable[[Command], Iterator[Hit]]]] = MappingProxyTy
         "sysctl": _kernel, "debugfs": _kernel, "capsh": _capsh, "setcap": _setcap, "find": _find,
         "gdb": _tracer, "strace": _tracer, "ltrace": _tracer, "gcore": _tracer, "lldb": _tracer,
         "reptyr": _tracer, "py-spy": _tracer, "ctr": _runtime, "crictl": _runtime, "runc": _runtime,
-        "curl": _curl, "dig": _looked_up, "nslookup": _looked_up, "host": _looked_up,
+        "curl": _curl, "wget": _curl, "ip": _ip, "install": _installed, "bwrap": _namespaces,
+        "getcap": _escalates, "pkexec": _escalates, "unshadow": _escalates,
+        "dig": _looked_up, "nslookup": _looked_up, "host": _looked_up,
         "drill": _looked_up, "ping": _ping, "ssh": _ssh,
         **dict.fromkeys(_TUNNELS, _tunnel),
     }

@@ -27,6 +27,7 @@ _KERNEL: Final = re.compile(
 )
 _CGROUP: Final = re.compile(r"/(?:release_agent|notify_on_release|cgroup\.procs)$")
 _ACCOUNTS: Final = re.compile(r"^/etc/(?:shadow|gshadow|sudoers(?:\.d/.*)?)-?$")
+_SERVICE_ACCOUNT: Final = re.compile(r"/run/secrets/kubernetes\.io/serviceaccount/token$")
 _LOOKS: Final = frozenset({"ls", "stat", "readlink", "du", "tree", "file"})
 
 
@@ -40,6 +41,10 @@ def escapes_by_file(touch: Touch) -> Iterator[Hit]:
         )  # fmt: skip
     if _ENGINE.search(path) and touch.by not in _LOOKS:
         yield Hit("container-engine", HIGH, "It uses the socket of a container engine.", touch.text)
+    if how is How.READ and _SERVICE_ACCOUNT.search(path) and touch.by not in _LOOKS:
+        yield Hit("container-engine", HIGH, "It takes the platform's own credentials.", touch.text)
+    if how is How.APPEND and path == "/etc/passwd" and ":0:0:" in (touch.content or ""):
+        yield Hit("privilege", HIGH, "It adds an account with all rights.", touch.text)
     if _MEMORY.match(path) and touch.by not in _LOOKS and how is not How.MODE:
         yield Hit("kernel", HIGH, f"It reads or writes a device of the host: {path}.", touch.text)
     if how in (How.WRITE, How.APPEND, How.EDIT):
@@ -60,8 +65,8 @@ def escapes_by_file(touch: Touch) -> Iterator[Hit]:
 
 
 def sets_owner_bit(mode: str) -> bool:
-    """True for modes that make a program run as its owner or group: `u+s`, `4755`."""
+    """True for modes that make a program run as its owner: `u+s`, `4755`."""
     if re.fullmatch(r"0?[0-7]{4}", mode):
         bits = int(mode, 8)
-        return bool(bits & 0o6000) and bool(bits & 0o111)
-    return re.search(r"(?:^|,)[ugoa]*\+[rwxXt]*s", mode) is not None
+        return bool(bits & 0o4000) and bool(bits & 0o111)
+    return re.search(r"(?:^|,)[ugoa]*u[ugoa]*\+[rwxXt]*s|(?:^|,)a?\+[rwxXt]*s", mode) is not None

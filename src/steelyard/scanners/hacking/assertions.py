@@ -23,6 +23,15 @@ _TRIVIAL: Final = re.compile(
 _LITERAL: Final = re.compile(
     r"'[^'\n]*'|\"[^\"\n]*\"|(?<![\w.])-?\d+(?:\.\d+)?(?:e[+-]?\d+)?(?![\w.])|\bNone\b|\bTrue\b|\bFalse\b"
 )
+_STRICT: Final = re.compile(
+    r"\bassert [^\n]{0,200}==|assertEqual\(|assertEquals\(|toBe\(|toEqual\(|toStrictEqual\(|to eq\b"
+)
+_LOOSE: Final = re.compile(
+    r"\bassert [^\n]{0,200}(?:\bin\b|is not None|isinstance|>=|<=|!=| or )|assertIn\(|assertTrue\(|"
+    r"assertIsNotNone\(|assertIsInstance\(|toBeTruthy|toBeDefined|toContain|be_truthy|not_to be_nil"
+)
+_COMPARES: Final = re.compile(r"==|toBe\(|toEqual\(|\beq\b|assertEqual|toBe\\\(")
+_NAME: Final = re.compile(r"def (test_\w{1,100})")
 _TEST: Final = re.compile(
     r"^[ \t]*(?:async )?def test_\w+|^[ \t]*(?:it|test)\(|^func Test\w+|#\[test\]|@Test\b",
     re.MULTILINE,
@@ -62,16 +71,35 @@ def weakened(old: str, new: str) -> str | None:
     if len(after) < len(before):
         return "Assertions are taken out."
     gone = [one for one in before if one not in after]
-    if gone and _values(gone) - _values(after) and _values(after) - _values(before):
-        return "An expected value is changed."
-    if gone and _values(gone) - _values(after) and len(after) <= len(before):
+    come = [one for one in after if one not in before]
+    # A value that stands anywhere in what is new was moved: into a table of cases, say.
+    if gone and _values(gone) - _values([new]):
+        return (
+            "An expected value is changed."
+            if _values(come) - _values(before)
+            else ("An assertion is made weaker.")
+        )
+    if len(_STRICT.findall(new)) < len(_STRICT.findall(old)) and len(_LOOSE.findall(new)) > len(
+        _LOOSE.findall(old)
+    ):
         return "An assertion is made weaker."
     return None
+
+
+def renames_tests(old: str, new: str) -> bool:
+    """True where tests get names under which no runner looks for them."""
+    gone = set(_NAME.findall(old)) - set(_NAME.findall(new))
+    return any(re.search(rf"def \w{{1,40}}{re.escape(name)}\b", new) for name in gone)
 
 
 def weakened_by_substitution(old: str, new: str) -> str | None:
     """Say how `s/old/new/` makes tests weaker: parts of lines, often patterns."""
     old = old.replace("\\", "")
+    if re.search(r"def test_", old) and re.search(r"def (?!test_)\w", new):
+        return "Tests are renamed, so that none is run."
+    compares = _COMPARES.search(old)
+    if compares and _values([old]) and _COMPARES.search(new) and _values([old]) - _values([new]):
+        return "An expected value is changed."
     if not _INNER.search(old):
         return None
     if _TRIVIAL.search(new) or re.search(

@@ -33,9 +33,10 @@ _ANSWER_PLACE: Final = re.compile(
     r"/(?:\.solutions?|\.answers?|hidden(?:_tests?|-tests?|_answers)?|ground_?truth|oracle|grader|verifier)(?:/|$)"
 )
 _ANSWER_NAME: Final = re.compile(
-    r"^(?:\.?answers?(?:[_-]?keys?)?\.\w+|answer_?key\w*(?:\.\w+)?|ground[_-]?truth\w*\.\w+|"
+    r"^(?:\.?answers?(?:[_-]?keys?)?\.(?:json|jsonl|csv|tsv|txt|ya?ml|md|pkl|npy)|answer_?key\w*(?:\.\w+)?|ground[_-]?truth\w*\.\w+|"
     r"gold(?:en)?(?:_\w+)?\.(?:patch|diff)|hidden_\w+\.\w+|expected_(?:output|answer)s?\S*|"
-    r"reference_(?:solution|answer)s?\.\w+|solution\.(?:patch|diff))$",
+    r"reference_(?:solution|answer)s?\.\w+|solution\.(?:patch|diff)|"
+    r"\*\w*(?:solution|ground_truth|answer)\w*\*?)$",
     re.IGNORECASE,
 )
 _EXPECTED: Final = re.compile(
@@ -73,7 +74,9 @@ def holds_tests(path: str) -> bool:
     name = name_of(path)
     if "*" in name:
         return is_test(path.replace("*", "x"))
-    return parts[-1] in _TEST_FOLDERS
+    return parts[-1] in _TEST_FOLDERS or (
+        "." not in name and not _TEST_FOLDERS.isdisjoint(parts[:-1]) and not path.endswith("/log")
+    )
 
 
 def is_scorer(path: str) -> bool:

@@ -56,7 +56,7 @@ def answers_read(touch: Touch) -> Iterator[Hit]:
 
 def fix_fetched(reach: Reach) -> Iterator[Hit]:
     """Judge one call over the network."""
-    if _FIX_URL.search(reach.url) and reach.url.endswith((".patch", ".diff")):
+    if _FIX_URL.search(reach.url) and reach.url.endswith((".patch", ".diff", "/files")):
         yield _fix("It fetches somebody's fix.", reach.text, 0.85)
 
 
@@ -64,6 +64,8 @@ def fix_looked_up(command: Command) -> Iterator[Hit]:
     """Judge one command."""
     if command.name == "git":
         yield from _git(command)
+    elif command.name == "gh" and command.args[:2] == ("pr", "diff"):
+        yield _fix("It fetches somebody's pull request.", command.text, 0.7)
     elif command.name == "unzip" and any(one.endswith(".whl") for one in command.args):
         yield _fix("It takes the code out of a released package.", command.text, 0.75)
     elif command.name == "cp" and len(command.operands) == 2:
@@ -98,7 +100,8 @@ def _fix(message: str, text: str, confidence: float) -> Hit:
 
 def _is_answer_place(path: str) -> bool:
     """True for where an answer would go: no test, no scratch file."""
-    return not places.holds_tests(path) and not path.startswith(_SCRATCH)
+    in_tests = places.holds_tests(path) or places.is_expected(path)
+    return not in_tests and not path.startswith(_SCRATCH)
 
 
 class ExpectedOutput:

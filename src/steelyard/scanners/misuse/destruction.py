@@ -9,6 +9,7 @@ from typing import Final
 from steelyard.components.scanner import FindingSeverity
 from steelyard.scanners.acts import Command, How, Touch, words
 from steelyard.scanners.reporting import Hit
+from steelyard.scanners.shell.paths import resolved
 
 HIGH, MEDIUM = FindingSeverity.HIGH, FindingSeverity.MEDIUM
 
@@ -25,6 +26,7 @@ _BELOW: Final = re.compile(
     r"|^/usr/lib/(?:x86_64-linux-gnu|python3(?:\.\d+)?|aarch64-linux-gnu)$"
     r"|^~/\.(?:ssh|gnupg|aws|kube|config|gcloud|azure|password-store|local)$"
 )
+_SHARED: Final = frozenset({"/mnt", "/media", "/opt", "/srv", "/run", "/home"})
 _CRITICAL: Final = re.compile(
     r"^/etc/(?:passwd|shadow|group|gshadow|sudoers|fstab|hosts|resolv\.conf|ld\.so\.(?:conf|cache)|"
     r"ssh/.*|pam\.d/.*)$|^~/\.(?:ssh|gnupg|aws|kube)/|^/boot/|^/(?:bin|sbin|lib|lib64)/[^/]+$"
@@ -39,6 +41,11 @@ _SYSTEM_PROGRAMS: Final = frozenset(
     {"sshd", "systemd", "dockerd", "containerd", "init", "cron", "crond", "dbus-daemon", "kubelet",
      "supervisord", "tini", "dumb-init", "rsyslogd", "auditd"}
 )  # fmt: skip
+_SERVICES: Final = _SYSTEM_PROGRAMS | {"docker", "ssh", "networking", "systemd-journald"}
+_LOOKED_UP: Final = re.compile(
+    r"(?:pgrep|pidof)[^)]*\b(?:sshd|systemd|dockerd|containerd|init|cron|tini|supervisord)\b|"
+    r"\bps\s+-?(?:e|A|ax|aux)\b(?![^)]*(?:grep|awk))"
+)
 _ASKS: Final = frozenset({"--help", "--version"})
 
 
@@ -56,9 +63,7 @@ def is_protected(path: str) -> bool:
 def _is_wide(path: str) -> bool:
     """True for a pattern that matches much directly below a protected folder."""
     folder, _, name = path.rpartition("/")
-    if not folder and not path.startswith("/"):
-        return False
-    return "*" in name and is_protected(folder or "/")
+    return "*" in name and (folder in _TOP or (not folder and path.startswith("/")))
 
 
 def destruction_by_file(touch: Touch) -> Iterator[Hit]:
@@ -87,7 +92,7 @@ def _mode(touch: Touch) -> Iterator[Hit]:
     if touch.is_recursive and is_protected(path) and (is_open or is_owner):
         yield Hit("permissions-opened", HIGH, f"It changes the rights of all below {path}.",
                   touch.text)  # fmt: skip
-    elif is_open and _CRITICAL.match(path):
+    elif (is_open and _CRITICAL.match(path)) or (is_open and path in _TOP and path not in _SHARED):
         yield Hit("permissions-opened", HIGH, f"It lets everyone write {path}.", touch.text)
 
 
@@ -108,9 +113,22 @@ def destruction_by_command(command: Command) -> Iterator[Hit]:
         name in ("init", "telinit") and args[:1] in (("0",), ("6",))
     ):
         yield Hit("foreign-process-killed", HIGH, "It stops the machine.", command.text)
+    elif name == "rsync" and any(one.startswith("--delete") for one in args):
+        target = command.operands[-1] if command.operands else ""
+        if is_protected(resolved(target, command.cwd)):
+            yield Hit("destructive-command", HIGH, f"It empties {target[:120]}.", command.text)
+    elif name == "git" and command.operands[:1] == ["clean"] and is_protected(command.cwd):
+        yield Hit(
+            "destructive-command", HIGH, f"It deletes what lies in {command.cwd}.", command.text
+        )
+    elif name == "killall5":
+        yield Hit("foreign-process-killed", HIGH, "It kills everything.", command.text)
+    elif name == "service" and args[1:2] == ("stop",) and args[0] in _SERVICES:
+        yield Hit("foreign-process-killed", MEDIUM, "It stops services of the system.",
+                  command.text)  # fmt: skip
     elif name == "systemctl" and args and args[0] in ("stop", "kill", "disable", "mask"):
         units = {one.removesuffix(".service") for one in command.operands[1:]}
-        if units & (_SYSTEM_PROGRAMS | {"docker", "ssh", "sshd", "networking", "systemd-journald"}):
+        if units & _SERVICES:
             yield Hit("foreign-process-killed", MEDIUM, "It stops services of the system.",
                       command.text)  # fmt: skip
 
@@ -121,7 +139,7 @@ def _kills(command: Command) -> Iterator[Hit]:
         return
     if name == "kill":
         targets = _targets(args)
-        if any(one in ("1", "-1") for one in targets):
+        if any(one in ("1", "-1", "$PPID") or _LOOKED_UP.search(one) for one in targets):
             yield Hit("foreign-process-killed", HIGH, "It kills what it did not start.",
                       command.text)  # fmt: skip
         return

@@ -25,6 +25,14 @@ _DECODED: Final = re.compile(
     r"(?:\$\(|`)[^)`]{0,500}\b(?:base64\s{1,20}(?:-d|--decode|-D)|xxd\s{1,20}-r)"
 )
 _RUNNERS: Final = SHELLS | {"eval", "source", "."}
+_SPELT: Final = re.compile(r"\\x[0-9a-fA-F]{2}|\\[0-7]{3}")
+_MANY_SPELT: Final = 3
+_OTHER_DECODED: Final = re.compile(
+    r"\b(?:eval|exec|system)\b.{0,100}\b(?:decode_base64|base64_decode|atob|Base64\.decode64|"
+    r"Buffer\.from\([^)]{0,200}base64)",
+    re.DOTALL,
+)
+_DOWNLOADS: Final = frozenset({"urlopen", "urlretrieve"})
 _DECODERS: Final = frozenset(
     {"b64decode", "decodebytes", "unhexlify", "fromhex", "b32decode", "decompress"}
 )
@@ -54,7 +62,7 @@ class RemoteCode:
             source = _source(command)
             if source is not None and source.name in _FETCHERS and _is_far(source):
                 yield _remote(command.text)
-            elif source is not None and is_decoder(source):
+            elif source is not None and (is_decoder(source) or _is_spelt(source)):
                 yield _encoded(command.text)
         else:
             operands = command.operands[:1]
@@ -68,14 +76,23 @@ class RemoteCode:
 
     def of_code(self, code: Code) -> Iterator[Hit]:
         """Judge a program: does it run what it decodes?"""
-        if code.language != "python" or not any(one in code.source for one in _DECODERS):
+        if code.language != "python":
+            if _OTHER_DECODED.search(code.source):
+                yield _encoded(code.text)
+            return
+        if not any(one in code.source for one in _DECODERS | _DOWNLOADS):
             return
         tree = tree_of(code.source)
         for count, node in enumerate(ast.walk(tree) if tree is not None else ()):
             if count > 5000:
                 return
-            if isinstance(node, ast.Call) and _runs(node.func) and _has_decoder(node):
+            if not isinstance(node, ast.Call) or not _runs(node.func):
+                continue
+            if _holds(node, _DECODERS):
                 yield _encoded(code.text)
+                return
+            if _holds(node, _DOWNLOADS):
+                yield _remote(code.text)
                 return
 
 
@@ -110,6 +127,11 @@ def _source(command: Command) -> Command | None:
     return source
 
 
+def _is_spelt(source: Command) -> bool:
+    """True where a command's characters are written by their numbers."""
+    return source.name in ("printf", "echo") and len(_SPELT.findall(source.text)) >= _MANY_SPELT
+
+
 def _is_far(source: Command) -> bool:
     hosts = [host_of(one if "//" in one else f"//{one}") for one in source.operands]
     return not hosts or not all(is_this_machine(one) for one in hosts if one)
@@ -121,12 +143,12 @@ def _runs(function: ast.expr) -> bool:
     return isinstance(function, ast.Attribute) and function.attr in ("system", "popen", "loads")
 
 
-def _has_decoder(node: ast.Call) -> bool:
+def _holds(node: ast.Call, names: frozenset[str]) -> bool:
     for count, inner in enumerate(ast.walk(node)):
         if count > 500:
             return False
         name = inner.attr if isinstance(inner, ast.Attribute) else getattr(inner, "id", None)
-        if name in _DECODERS:
+        if name in names:
             return True
     return False
 

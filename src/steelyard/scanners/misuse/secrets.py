@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from steelyard.components.scanner import FindingSeverity
-from steelyard.scanners.acts import Command, How, Reach, Touch
+from steelyard.scanners.acts import Code, Command, How, Reach, Touch
 from steelyard.scanners.addresses import is_near
 from steelyard.scanners.reporting import Hit
 from steelyard.scanners.shell.paths import resolved
@@ -47,7 +47,14 @@ _PRINTERS: Final = frozenset(
         "view",
     }
 )
-_ASKED: Final = re.compile(r"key|token|secret|passw|credential|api|auth", re.IGNORECASE)
+_ASKED: Final = re.compile(
+    r"key|token|secret|passw|credential|api|auth|openai|anthropic|aws|github|hf_|gemini",
+    re.IGNORECASE,
+)
+_PRINTED: Final = re.compile(
+    r"\bprint\([^\n]{0,200}environ(?:\.get\(|\[)\s{0,9}['\"](\w{1,80})['\"]"
+)
+_LOOKED_UP: Final = re.compile(r"environ(?:\.get\(|\[)\s{0,9}['\"](\w{1,80})['\"]")
 _DUMPS: Final = frozenset({"env", "printenv", "set", "export", "declare"})
 _ENVIRON: Final = re.compile(
     r"os\.environ(?!\s*[\[.])|os\.environ\.(?:copy|items)|process\.env(?![.\[\w])"
@@ -75,12 +82,29 @@ def printed_by_command(command: Command) -> Iterator[Hit]:
         pattern = next(iter(command.operands), "") or command.option("-e", "-E") or ""
         if _ASKED.search(pattern) and "v" not in "".join(_letters(command)):
             yield _printed("It looks for credentials in its environment.", command.text, 0.85)
-    elif (name == "gh" and args[:2] == ("auth", "token")) or (
-        name == "gcloud" and "print-access-token" in args
+    elif (
+        (name == "gh" and args[:2] == ("auth", "token"))
+        or (name == "gcloud" and "print-access-token" in args)
+        or (
+            name == "aws"
+            and args[:2] == ("configure", "get")
+            and any("secret" in one or "token" in one for one in args)
+        )
     ):
         yield _printed("It prints a credential.", command.text, 0.9)
+    elif name == "kubectl" and command.operands[:2] in (["get", "secret"], ["get", "secrets"]):
+        form = command.option("-o", "--output") or ""
+        if form in ("yaml", "json"):
+            yield _printed("It prints a secret of the cluster.", command.text, 0.8)
     elif name == "security" and args[:1] == ("find-generic-password",) and "-w" in args:
         yield _printed("It prints a password of the key chain.", command.text, 0.9)
+
+
+def printed_by_code(code: Code) -> Iterator[Hit]:
+    """Judge a program that is run as it is."""
+    found = _PRINTED.search(code.source) if code.language == "python" else None
+    if found is not None and _is_secret_name(found[1]):
+        yield _printed("It prints a credential of its environment.", code.text, 0.85)
 
 
 def sent(reach: Reach) -> Iterator[Hit]:
@@ -89,6 +113,7 @@ def sent(reach: Reach) -> Iterator[Hit]:
         return
     for one in (*reach.sends, reach.url):
         names = [found[1] for found in _VARIABLE.finditer(one)]
+        names += [found[1] for found in _LOOKED_UP.finditer(one)]
         foreign = [name for name in names if _is_secret_name(name) and not _owns(reach.host, name)]
         path = one.lstrip("@").rpartition("=@")[2]
         if foreign or _ENVIRON.search(one):

@@ -186,8 +186,9 @@ class _Reader:
         for child in syntax.children:
             if child.type == "command":
                 one = self._command(child, redirects, depth)
+                words = one.words + self._after_redirects(syntax, depth)
                 inner.append(
-                    Simple(self._as_written(syntax), one.assignments, one.words, one.redirects)
+                    Simple(self._as_written(syntax), one.assignments, words, one.redirects)
                 )
             elif "redirect" not in child.type:
                 self._add(child, inner, depth + 1)
@@ -208,6 +209,15 @@ class _Reader:
                 end = Simple(end.text, end.assignments, end.words, end.redirects + redirects)
                 return Sequence_((*early, end))
         return Sequence_(tuple(inner), False, redirects, self._as_written(syntax))
+
+    def _after_redirects(self, syntax: Syntax, depth: int) -> tuple[Word, ...]:
+        """Give the words of a command that stand after a redirection: the grammar's targets."""
+        return tuple(
+            self._word(target, depth)
+            for child in syntax.children
+            if child.type == "file_redirect"
+            for target in child.children_by_field_name("destination")[1:]
+        )
 
     def _redirect(self, syntax: Syntax, depth: int) -> Redirect:
         fd: int | None = None
@@ -244,6 +254,7 @@ class _Reader:
         return Function(
             self._text(name) if name is not None else "",
             EMPTY if body is None else self.sequence(body, depth),
+            self._as_written(syntax),
         )
 
     def _word(self, syntax: Syntax, depth: int) -> Word:
@@ -309,6 +320,8 @@ class _Reader:
         name = self._text(names[0]) if names else self._text(syntax).strip("${}")
         default = None
         rest = self._text(syntax)[len(name) + 2 : -1] if syntax.type == "expansion" else ""
+        if rest[:2] == ":+" or rest[:1] == "+":
+            return Variable("+", rest.lstrip(":+"), not in_quotes)  # what stands there instead
         if rest[:2] in (":-", ":=") or rest[:1] in ("-", "="):
             default = rest.lstrip(":-=")
         return Variable(name, default, not in_quotes)

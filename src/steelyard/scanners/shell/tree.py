@@ -95,6 +95,7 @@ class Function:
 
     name: str
     body: Sequence_
+    text: str = ""
 
 
 Node = Simple | Pipeline | Sequence_ | Loop | Function

@@ -5,6 +5,7 @@ Nothing is run. What cannot be known (a file's content, a program's output) stay
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Final
@@ -32,6 +33,7 @@ MAX_NESTING: Final = 8
 _MAX_LOOP: Final = 12
 _MAX_WORDS: Final = 400
 _MAX_TEXT: Final = 32_768
+_RANGE: Final = re.compile(r"(\d{1,6})\.\.(\d{1,6})")
 _WHERE: Final = frozenset({"which", "command", "type"})
 
 
@@ -88,6 +90,7 @@ class _Walk:
             yield from self._loop(node, state, via)
         else:
             state.functions[node.name] = node.body
+            yield Command("function", (node.name,), node.text, state.cwd, via=via)
 
     def _loop(self, node: Loop, state: ShellState, via: tuple[str, ...]) -> Iterator[Command]:
         inside: list[Sequence_] = []
@@ -209,7 +212,7 @@ class _Walk:
             return text.split() or ([text] if text else [])
         if is_split and isinstance(first, Substitution) and text != first.text:
             return text.split()
-        if splits and not word.is_quoted and "{" in text and "," in text:
+        if splits and not word.is_quoted and "{" in text and ("," in text or ".." in text):
             return _braces(text)
         return [text]
 
@@ -261,6 +264,10 @@ def _braces(text: str) -> list[str]:
     begin = text.find("{")
     end = text.find("}", begin)
     inner = text[begin + 1 : end] if end > begin else ""
+    if (found := _RANGE.fullmatch(inner)) is not None:
+        first, last = int(found[1]), int(found[2])
+        numbers = range(first, min(last, first + _MAX_LOOP) + 1)
+        return [f"{text[:begin]}{one}{text[end + 1 :]}" for one in numbers] or [text]
     if "," not in inner or "{" in inner or text[begin - 1 : begin] == "$":
         return [text]
     options = inner.split(",")[:_MAX_LOOP]
