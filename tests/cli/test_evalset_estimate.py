@@ -32,10 +32,10 @@ def test_each_cell_and_the_total_against_the_budget(steelyard: Run, project: Pat
         "nightly: 2 cells to run",
         "cell         pack  model  environment   tasks  attempts  cost",
         "p/nothing/1  p@1   none   host_process      3         3  $0",
-        "p/asks/1     p@1   m      host_process      3         3  <=$3.00",
+        "p/asks/1     p@1   m      host_process      3         3  <=$3.0000",
         "",
         "2 cells, 6 tasks, 6 attempts",
-        "cost: at most $3.00; budget $2",
+        "cost: at most $3.0000; budget $2",
         "  p by nothing: no model is called (1 cell)",
         "  p by asks: no earlier run to go by: the prompts' size, and 2 tokens of answer "
         "(model.params) (1 cell)",
@@ -49,7 +49,7 @@ def test_what_is_unknown_stays_out_of_the_total(steelyard: Run, project: Path) -
     write_project(project, chat("asks", max_tokens=2), chat("open"), prices=PRICES)
     write_manifest(project, "asks", "open")
     lines = dry_run(steelyard).out.splitlines()
-    assert "cost: at most $3.00 for 1 cell, unknown for 1; no budget" in lines
+    assert "cost: at most $3.0000 for 1 cell, unknown for 1; no budget" in lines
     document = dry_run(steelyard, "--json").json
     assert (document["schema"], document["cost_usd"]) == ("evalset-plan/1", None)
     assert (document["cells_of_unknown_cost"], document["over_budget"]) == (1, False)
