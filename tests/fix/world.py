@@ -1,4 +1,4 @@
-"""A small repository, a candidate of it and a trial of that: what tests of sealing and trials use."""
+"""A small repository, a candidate of it and a trial of that: for tests of sealing and trials."""
 
 from __future__ import annotations
 
@@ -70,6 +70,7 @@ class World:
     def __init__(
         self, folder: Path, files: Mapping[str, str] | None = None, rules: PathRules = RULES
     ) -> None:
+        folder.mkdir(exist_ok=True)
         folder.chmod(0o755)
         self.origin = make_repository(folder / "app", {**FILES, **(files or {})})
         self.checkout: Checkout = read_checkout(self.origin)
@@ -101,7 +102,7 @@ class World:
 
     def laid_out(self, sealed: Sealed, *, owner: int | None) -> SealedTree:
         """Lay a sealed tree out."""
-        base = self.state / "sealed"
+        base = self.state / "trials" / "sealed"
         return lay_out(self.store, sealed.tree_id, sealed.manifest, base, owner=owner)
 
     def runner(self, **more: Any) -> LocalRunner:

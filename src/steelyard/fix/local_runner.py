@@ -43,7 +43,7 @@ class LocalRunner:
 
         Args:
             origin: the user's checkout, never shown; a trial's tree stands in its place.
-            base: a folder for trials and their layers.
+            base: a folder for trials; the sealed trees they run on lie below it, too.
             isolation: as the profile says.
             hidden: what else is covered: state kept elsewhere, another checkout's repository.
             home: the user's, for the credentials in it.
@@ -118,6 +118,11 @@ class LocalRunner:
             shown,
             tuple(hidden),
         )
+
+    @property
+    def sealed_base(self) -> Path:
+        """Where the sealed trees of this runner's trials are laid out."""
+        return self.base / "sealed"
 
     @property
     def owner(self) -> int | None:
