@@ -221,6 +221,21 @@ def test_the_projects_judge_is_asked_and_what_it_costs_is_shown_and_held(
 
 
 @pytest.mark.integration
+def test_the_judge_is_asked_as_often_as_the_project_says(
+    steelyard: Run, living: LivingSet, project: Path
+) -> None:
+    with MockEndpoint("--text", "yes") as endpoint:
+        model = {"id": "judge", "base_url": endpoint.url}
+        for samples, calls in ((None, 24), (5, 40)):
+            judge = {"model": model} if samples is None else {"model": model, "samples": samples}
+            (project / "steelyard.yaml").write_text(json.dumps({"judge": judge}))
+            ran = scan(steelyard, living, "--scanner", f"{SCANNERS}:AsksOften", "--json")
+            assert ran.status == 0, ran.err
+            assert ran.json["spent"]["requests"] == calls
+            assert ran.json["read"] == 8  # another number of samples reads anew
+
+
+@pytest.mark.integration
 def test_a_judge_whose_key_is_unset_is_named_before_anything_is_read(
     steelyard: Run, living: LivingSet, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -126,6 +126,24 @@ class Asks(Scanner):
         return [Finding("asked", FindingSeverity.HIGH, "the judge says so", "thinking", 0)]
 
 
+class AskedParams(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    samples: int = 3
+
+
+class AsksOften(Asks):
+    """Asks the judge as often as its parameters say."""
+
+    id = "asks-often"
+    Params = AskedParams
+
+    async def scan(self, attempt: ScannedAttempt) -> Sequence[Finding]:
+        assert isinstance(self.params, AskedParams)
+        for _ in range(self.params.samples):
+            found = await super().scan(attempt)
+        return found
+
+
 class LengthParams(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
     least: int = 1

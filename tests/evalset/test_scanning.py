@@ -116,6 +116,7 @@ def test_other_parameters_are_another_version(thinking: LivingSet) -> None:
     assert version_of(one) != version_of(other)
     assert version_of(one) == version_of(Artifacts(LengthParams(least=1)))
     assert version_of(made(Words)[0]) == "1"
+    assert version_of(one) == "1", "what is so by default is part of the version"
 
 
 def test_an_attempt_that_was_executed_again_supersedes_what_was_found_before(

@@ -36,13 +36,17 @@ class JudgeModel:
     """Of the whole scan: what the set's budget has left."""
 
 
-def make_scanners(names: Sequence[str], maker: Maker, *, has_judge: bool) -> tuple[Scanner, ...]:
+def make_scanners(
+    names: Sequence[str], maker: Maker, *, has_judge: bool, samples: int | None = None
+) -> tuple[Scanner, ...]:
     """Make each scanner, and find out whether it can run here.
 
     Args:
         names: ids, aliases, rule files, `./file.py:Class`, `module:Class`.
         maker: makes components.
         has_judge: whether there is a model for those that ask one.
+        samples: how often the judge is asked each question, where a scanner lets that be chosen;
+            None for the scanner's own number.
 
     Raises:
         BadInput: all that is wrong with any of them.
@@ -51,7 +55,8 @@ def make_scanners(names: Sequence[str], maker: Maker, *, has_judge: bool) -> tup
     problems: list[Problem] = []
     for name in names:
         try:
-            scanner: Scanner = maker.component(Kind.SCANNER, ComponentSpec(name))
+            spec = ComponentSpec(name, _params(name, maker, samples))
+            scanner: Scanner = maker.component(Kind.SCANNER, spec)
             what = f"the scanner {name!r}: unavailable()"
             lacking = own_code(what, scanner, scanner.unavailable)
         except BadInput as error:
@@ -70,9 +75,23 @@ def make_scanners(names: Sequence[str], maker: Maker, *, has_judge: bool) -> tup
     return tuple(made.values())
 
 
+def _params(name: str, maker: Maker, samples: int | None) -> dict[str, Any]:
+    if samples is None:
+        return {}
+    found: type[Scanner] = maker.found(Kind.SCANNER, name).component
+    takes = found.needs_model and "samples" in found.Params.model_fields
+    return {"samples": samples} if takes else {}
+
+
+def judge_samples(project: Project) -> int | None:
+    """Say how often the project's judge is asked each question; None where it does not say."""
+    node = None if project.judge is None else project.judge.at(("samples",))
+    return node.value if node is not None and isinstance(node.value, int) else None
+
+
 def version_of(scanner: Scanner) -> str:
-    """Give what tells what a scanner finds: its version, and its parameters where it has any."""
-    params = scanner.params.model_dump(mode="json")
+    """Give what tells what a scanner finds: its version, and parameters other than by default."""
+    params = scanner.params.model_dump(mode="json", exclude_defaults=True)
     if not params:
         return scanner.version
     data = orjson.dumps(params, option=orjson.OPT_SORT_KEYS, default=str)

@@ -16,7 +16,12 @@ from steelyard.config.redaction import Redactor
 from steelyard.config.secrets import SecretStore
 from steelyard.config.source import plain
 from steelyard.engine.services import EndpointPool, Maker
-from steelyard.evalset.chosen_scanners import judge_model, judge_settings, make_scanners
+from steelyard.evalset.chosen_scanners import (
+    judge_model,
+    judge_samples,
+    judge_settings,
+    make_scanners,
+)
 from steelyard.evalset.project import Project
 from steelyard.evalset.scan_helpers import HelperSpec
 from steelyard.evalset.scan_values import ScanProgress, ScanResult
@@ -48,7 +53,12 @@ def checked_scanners(names: Sequence[str], project: Project, folder: Path) -> tu
     """
     store, clock = SecretStore({}), SystemClock()
     maker = Maker(store, clock, EndpointPool(store, clock), folder)
-    return make_scanners(names, maker, has_judge=project.judge is not None)
+    return _made(names, maker, project)
+
+
+def _made(names: Sequence[str], maker: Maker, project: Project) -> tuple[Scanner, ...]:
+    has_judge = project.judge is not None
+    return make_scanners(names, maker, has_judge=has_judge, samples=judge_samples(project))
 
 
 async def scan_asked(
@@ -85,9 +95,7 @@ async def scan_asked(
     clock = clock or SystemClock()
     store = project.config.secrets
     endpoints = EndpointPool(store, clock)
-    scanners = make_scanners(
-        names, Maker(store, clock, endpoints, folder), has_judge=project.judge is not None
-    )
+    scanners = _made(names, Maker(store, clock, endpoints, folder), project)
     try:
         judge = None
         if any(scanner.needs_model for scanner in scanners):
