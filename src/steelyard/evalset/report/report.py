@@ -12,7 +12,7 @@ from typing import Any, Final
 from steelyard.components.issues import Outcome
 from steelyard.config.errors import BadInput, Where
 from steelyard.config.validation import nearest
-from steelyard.evalset.report.cell_tally import CellTally, read_cells
+from steelyard.evalset.report.cell_tally import CellTally
 from steelyard.evalset.report.frontier import Choice, frontier
 from steelyard.evalset.report.grouping import (
     Combination,
@@ -23,6 +23,7 @@ from steelyard.evalset.report.grouping import (
     shared_metric,
     tally_of,
 )
+from steelyard.evalset.report.reading import read_cells
 from steelyard.evalset.report.wins import AgentPair, win_matrix
 from steelyard.evalset.set_reader import OpenedSet
 from steelyard.evalset.spent import run_spending
