@@ -20,11 +20,12 @@ pytestmark = pytest.mark.integration
 def checked(folder: Path, model: dict[str, Any], **more: Any) -> Check:
     environ = more.pop("environ", {})
     chosen = more.pop("chosen", None)
+    settings = more.pop("settings", {})
     deployment = {
         "name": "a", "harness": {"id": "chat"}, "model": {"id": "m", **model},
         "environment": {"id": "host_process"}, **more,
     }  # fmt: skip
-    (folder / "steelyard.yaml").write_text(json.dumps({"deployments": [deployment]}))
+    (folder / "steelyard.yaml").write_text(json.dumps({"deployments": [deployment], **settings}))
     project = read_project(environ=environ, cwd=folder)
     return check_deployment(resolve_agent("a", project.agents), project, model=chosen)
 
@@ -44,6 +45,13 @@ def test_another_model_can_be_asked_as_a_set_would(tmp_path: Path) -> None:
     with MockEndpoint("--text", "OK") as endpoint:
         assert checked(tmp_path, {"base_url": endpoint.url}, chosen="other").passed
         assert endpoint.stats()["by_model"] == {"other": 1}
+
+
+def test_a_price_that_is_not_known_is_no_fault_under_a_budget(tmp_path: Path) -> None:
+    with MockEndpoint("--text", "OK") as endpoint:
+        found = checked(tmp_path, {"base_url": endpoint.url}, settings={"budget": {"usd": 1}})
+    assert found.passed
+    assert found.usage["cost_usd"] is None
 
 
 @pytest.mark.parametrize(

@@ -155,7 +155,14 @@ def _orchestration(deployment: Deployment, model: str | None) -> Node:
         "name": node("check"),
         "benchmark": node({"id": node(_PACK)}),
     }
-    return node({"name": node("check"), "requests": node([node(request)])})
+    return node(
+        {
+            "name": node("check"),
+            # A price that is not known is no reason not to try.
+            "runtime": node({"allow_unpriced": node(True)}),
+            "requests": node([node(request)]),
+        }
+    )
 
 
 async def _try_all(
