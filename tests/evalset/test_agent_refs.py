@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from steelyard.config.errors import BadInput, Where
@@ -102,6 +102,7 @@ def test_thousands_of_deployments_are_not_compared_for_a_ref_that_is_right(
         resolve_agent("absent", many, offers_names=False)
 
 
+@settings(deadline=None)
 @given(st.lists(st.text(min_size=1, max_size=4), unique=True, max_size=6), st.text(max_size=4))
 def test_a_ref_finds_exactly_the_deployment_of_that_name(names: list[str], ref: str) -> None:
     node = one("{name: x}").node

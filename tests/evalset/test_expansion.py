@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from steelyard.config.errors import BadInput
@@ -78,6 +78,7 @@ documents = st.fixed_dictionaries(
 )
 
 
+@settings(deadline=None)
 @given(documents)
 def test_cells_are_those_of_the_model_in_its_order(document: dict[str, Any]) -> None:
     wanted = model_of(document)
@@ -90,6 +91,7 @@ def test_cells_are_those_of_the_model_in_its_order(document: dict[str, Any]) -> 
     assert [cell.index for cell in cells] == list(range(len(cells)))
 
 
+@settings(deadline=None)
 @given(documents)
 def test_a_seed_depends_on_the_repeat_alone(document: dict[str, Any]) -> None:
     if model_of(document) is None:
@@ -101,6 +103,7 @@ def test_a_seed_depends_on_the_repeat_alone(document: dict[str, Any]) -> None:
     assert len({*itertools.chain(*by_repeat.values())}) == len(by_repeat)
 
 
+@settings(deadline=None)
 @given(st.text(max_size=20), st.integers(1, 10**9))
 def test_a_derived_seed_is_positive_and_has_31_bits(name: str, repeat: int) -> None:
     assert 1 <= derived_seed(name, repeat) < 2**31
