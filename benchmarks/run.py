@@ -22,6 +22,7 @@ from benchmarks import (
     evalset_report,
     expansion,
     fairness,
+    fix_aa,
     gateway,
     overhead,
     resume,
@@ -49,6 +50,7 @@ MEASURES: dict[str, Measure] = {
     "expansion": expansion.measure,
     "sweep": sweep.measure,
     "scanners": scanners.measure,
+    "fix_aa": fix_aa.measure,
 }
 LATEST = Path(__file__).parent / "results" / "latest.json"
 

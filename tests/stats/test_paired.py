@@ -267,3 +267,28 @@ def test_a_detectable_difference_needs_two_tasks_and_shrinks_with_more() -> None
     assert detectable_in_errors(100_000) == pytest.approx(1.959964 + 0.841621, abs=1e-3)
     with pytest.raises(ValueError, match="power"):
         minimum_detectable_effect(5, power=1.5)
+
+
+@settings(deadline=None)
+@given(small)
+def test_a_loss_is_a_gain_of_the_opposite(values: list[float]) -> None:
+    found, turned = sign_flip(values), sign_flip([-value for value in values])
+    if found is None or turned is None:
+        assert found is turned
+    else:
+        assert found.less == pytest.approx(turned.greater)
+        assert found.greater == pytest.approx(turned.less)
+        assert found.two_sided == pytest.approx(turned.two_sided)
+
+
+def test_both_ends_of_steps_and_of_draws() -> None:
+    steps = [0.25, -0.5, 0.75, 1.0] * 20
+    found, turned = sign_flip(steps), sign_flip([-value for value in steps])
+    assert found is not None
+    assert turned is not None
+    assert found.less == pytest.approx(turned.greater)
+    plain = [0.1 * n + 0.01 * n * n for n in range(-5, 25)]
+    drawn = sign_flip(plain, generator=np.random.default_rng(0), resamples=999)
+    assert drawn is not None
+    assert drawn.resamples == 999
+    assert drawn.less > 0.9

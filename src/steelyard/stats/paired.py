@@ -98,6 +98,8 @@ class SignFlip:
     """None where every pattern of signs was counted."""
     standard_error: float | None
     """Of `two_sided` as a Monte Carlo estimate, sqrt(p (1 - p) / resamples); None where exact."""
+    less: float
+    """One-sided the other way: a sum as small or smaller."""
 
     @property
     def is_exact(self) -> bool:
@@ -143,18 +145,20 @@ def sign_flip(
     seen = fsum(units)
     slack = 1e-9 * fsum(abs(value) for value in units)
     if prod(count + 1 for count in sizes.values()) <= MAX_EXACT_OUTCOMES:
-        both, greater = _exact(sizes, seen, slack)
-        return SignFlip(both, greater, len(units), None, None)
+        both, greater, less = _exact(sizes, seen, slack)
+        return SignFlip(both, greater, len(units), None, None, less)
     counted = _on_steps(sizes, seen, slack)
     if counted is not None:
-        return SignFlip(*counted, len(units), None, None)
+        both, greater, less = counted
+        return SignFlip(both, greater, len(units), None, None, less)
     import numpy as np
 
     drawn = resamples if len(sizes) <= MANY_SIZES else min(resamples, FEWER_RESAMPLES)
     found = _drawn_sums(sizes, drawn, generator or np.random.default_rng(0))
     both = (1 + int((np.abs(found) >= abs(seen) - slack).sum())) / (1 + drawn)
     greater = (1 + int((found >= seen - slack).sum())) / (1 + drawn)
-    return SignFlip(both, greater, len(units), drawn, sqrt(both * (1 - both) / drawn))
+    less = (1 + int((found <= seen + slack).sum())) / (1 + drawn)
+    return SignFlip(both, greater, len(units), drawn, sqrt(both * (1 - both) / drawn), less)
 
 
 def student_greater(differences: Sequence[float]) -> float | None:
@@ -239,8 +243,12 @@ def _cluster_sums(
     return [fsum(group) for group in groups.values()]
 
 
-def _exact(sizes: Counter[float], seen: float, slack: float) -> tuple[float, float]:
-    """Give both p-values from the whole distribution of the sum."""
+_Ps = tuple[float, float, float]
+"""Two-sided, greater, less."""
+
+
+def _exact(sizes: Counter[float], seen: float, slack: float) -> _Ps:
+    """Give the p-values from the whole distribution of the sum."""
     import numpy as np
 
     sums, weights = np.zeros(1), np.ones(1)
@@ -250,7 +258,8 @@ def _exact(sizes: Counter[float], seen: float, slack: float) -> tuple[float, flo
         weights = np.multiply.outer(weights, _binomial(count)).ravel()
     both = float(weights[np.abs(sums) >= abs(seen) - slack].sum())
     greater = float(weights[sums >= seen - slack].sum())
-    return min(both, 1.0), min(greater, 1.0)
+    less = float(weights[sums <= seen + slack].sum())
+    return min(both, 1.0), min(greater, 1.0), min(less, 1.0)
 
 
 def _binomial(count: int) -> Any:
@@ -277,8 +286,8 @@ def _convolved(first: Any, second: Any) -> Any:
     return np.fft.irfft(np.fft.rfft(first, padded) * np.fft.rfft(second, padded), padded)[:size]
 
 
-def _on_steps(sizes: Counter[float], seen: float, slack: float) -> tuple[float, float] | None:
-    """Give both p-values where all sizes are multiples of one step; None where they are not.
+def _on_steps(sizes: Counter[float], seen: float, slack: float) -> _Ps | None:
+    """Give the p-values where all sizes are multiples of one step; None where they are not.
 
     The number of steps that are positive is a sum of independent binomials, each times its size.
     """
@@ -298,8 +307,13 @@ def _on_steps(sizes: Counter[float], seen: float, slack: float) -> tuple[float, 
     sums = step * (2 * np.arange(len(weights)) - (len(weights) - 1))
     both = float(weights[np.abs(sums) >= abs(seen) - slack].sum())
     greater = float(weights[sums >= seen - slack].sum())
+    less = float(weights[sums <= seen + slack].sum())
     least = 2.0 ** -min(sum(sizes.values()), 1000)  # of one pattern
-    return min(max(both, least), 1.0), min(max(greater, least), 1.0)
+    return (
+        min(max(both, least), 1.0),
+        min(max(greater, least), 1.0),
+        min(max(less, least), 1.0),
+    )
 
 
 def _steps(sizes: Counter[float]) -> list[int] | None:

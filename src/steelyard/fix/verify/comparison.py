@@ -43,13 +43,7 @@ def paired_test(improvements: Sequence[float], *, min_effect: float = 0.0) -> Pa
     found = sign_flip(shifted)
     if found is None:
         return PairedTest(None, None, None, is_deterministic=False)
-    other = sign_flip([-value for value in shifted])
-    return PairedTest(
-        found.greater,
-        None if other is None else other.greater,
-        found.two_sided,
-        is_deterministic=False,
-    )
+    return PairedTest(found.greater, found.less, found.two_sided, is_deterministic=False)
 
 
 @dataclass(frozen=True, slots=True)
