@@ -52,11 +52,13 @@ def report(
     from steelyard.evalset.report.report import read_set
     from steelyard.results.gates import GATE_NOT_MET
 
-    # Records have no cycles, and looking for some among 200,000 takes a tenth of the time.
-    gc.disable()
     opened = find_set(set_, results_dir())
     compares = (baseline or baseline_of(opened)) is not None
-    made = read_set(opened, metric=metric, with_digests=compares)
+    gc.disable()  # records have no cycles: looking for some in 200,000 is a tenth of the time
+    try:
+        made = read_set(opened, metric=metric, with_digests=compares)
+    finally:
+        gc.enable()
     held = hold(opened, made, results_dir(), baseline=baseline, is_confident=confident)
     chosen = "json" if as_json else form
     write_parts(report_parts(made, held, chosen, limit=limit, table_lines=table_lines), output)
