@@ -38,6 +38,7 @@ def test_the_seeds_profile_parses_unchanged() -> None:
     assert found.repetitions is None
     assert found.trial_retries == 1
     assert found.isolation == "standard"
+    assert (found.resources.memory_mb, found.resources.processes) == (4096, 512)
     assert not found.setup_cache
     assert not found.has_independent_capacity
 
@@ -201,6 +202,9 @@ def test_scans_want_explicit_bounds(scans: dict[str, Any]) -> None:
         ("isolation", "none"),
         ("setup_cache", "yes"),
         ("trial_retries", -1),
+        ("resources", {"memory_mb": 1}),
+        ("resources", {"processes": 0}),
+        ("resources", {"disk": 1}),
         ("limits", GONE),
         ("runner", GONE),
     ],

@@ -291,3 +291,14 @@ def test_a_spec_may_be_yaml(tmp_path: Any) -> None:
     path.write_text("metrics: {m: 1}\nmetrics: {m: 2}\n")
     with pytest.raises(BadInput, match="written twice"):
         read_spec(path)
+
+
+def test_what_a_check_demands_of_pytest_wants_pytest() -> None:
+    check = {"id": "a", "argv": ["python3", "-B", "-m", "pytest", "tests"], "expected_count": 3,
+             "expected_tests": ["tests/test_a.py::test_x"], "pytest_config": "tests/pytest.ini"}  # fmt: skip
+    assert spec(checks=[check]).checks[0].expected_count == 3
+    said = faults(checks=[{**check, "argv": ["make", "check"]}])
+    assert said.count("holds for `python -m pytest`") == 3
+    assert "expected_count" in faults(checks=[{**check, "expected_count": 0}])
+    twice = {**check, "expected_tests": ["a", "a"]}
+    assert "named twice" in faults(checks=[twice])

@@ -113,6 +113,19 @@ class Scans(Strict):
     """From its preparation to its answer."""
 
 
+class TrialResources(Strict):
+    """What one trial may use, where the runner has means to hold it."""
+
+    memory_mb: Annotated[int, Field(ge=16, le=16 * 1024 * 1024)] = 4096
+    """Of all its processes together where the system can, else of each."""
+    processes: Annotated[int, Field(ge=1, le=1_000_000)] = 512
+    """Processes and threads at once."""
+    disk_mb: Annotated[int, Field(ge=1, le=16 * 1024 * 1024)] = 4096
+    """What it may write."""
+    output_bytes: Annotated[int, Field(ge=1024, le=64 * 1024 * 1024)] = 64 * 1024
+    """The end of each stream that is kept."""
+
+
 class Profile(Strict):
     """Where and how trials run; a run keeps the one it was started with."""
 
@@ -134,6 +147,8 @@ class Profile(Strict):
     """As in `runner`."""
     isolation: Literal["standard", "strict"] = "standard"
     """`strict`: no network, system folders only."""
+    resources: TrialResources = TrialResources.model_construct()
+    """What one trial may use."""
     setup_cache: bool = False
     """Keep what set-up steps made, by digest; for steps that do not depend on the candidate."""
     trial_retries: Annotated[int, Field(ge=0, le=100)] = 1

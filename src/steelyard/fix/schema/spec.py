@@ -103,9 +103,16 @@ class Check(Strict):
     cwd: TreePath = "."
     """Where it starts, relative to the tree."""
     baseline_expected: Literal["pass", "fail"] = "pass"
-    """`fail` where the defect should reproduce: the baseline must then exit with 1."""
+    """`fail` where the defect should reproduce on the baseline; on candidates it must pass."""
     issue_ids: list[Words] = Field(default_factory=list)
     """Issues of the run that this check speaks for."""
+    expected_tests: list[Words] = Field(default_factory=list)
+    """`python -m pytest` only: ids of tests that must have passed."""
+    expected_count: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
+    """`python -m pytest` only: how many tests must have passed at least."""
+    pytest_config: RelativePath | None = None
+    """`python -m pytest` only: the file of the checkout that configures it, whatever a candidate
+    writes."""
 
 
 class Overlay(Strict):

@@ -6,8 +6,9 @@ Nothing is looked at on the disk: whether paths exist, and symlinks on the way, 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator
-from itertools import combinations
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from itertools import combinations, pairwise
+from pathlib import PurePosixPath
 from typing import Final
 
 from steelyard.config.source import FieldPath
@@ -154,6 +155,24 @@ def _checks(spec: Spec) -> Iterator[Breach]:
                 f"the issue {issue!r} is named twice",
                 "name it once",
             )
+        for index, test in _again(check.expected_tests):
+            yield Breach(
+                ("checks", number, "expected_tests", index),
+                f"the test {test!r} is named twice",
+                "name it once",
+            )
+        for field in ("expected_tests", "expected_count", "pytest_config"):
+            if getattr(check, field) and not _is_pytest(check.argv):
+                yield Breach(
+                    ("checks", number, field),
+                    f"{field} holds for `python -m pytest`, and the check runs {check.argv[0]!r}",
+                    'write argv as ["python3", "-m", "pytest", …], or take it out',
+                )
+
+
+def _is_pytest(argv: Sequence[str]) -> bool:
+    pairs = pairwise(argv)
+    return "python" in PurePosixPath(argv[0]).name and ("-m", "pytest") in set(pairs)
 
 
 def _names(spec: Spec) -> Iterator[Breach]:
