@@ -88,21 +88,24 @@ async def help_out(
                 await stdin.drain()
                 end(cell, await _answers(stdout, take))
             except (OSError, ValueError, KeyError, TypeError, EOFError) as error:
-                with suppress(ProcessLookupError):
-                    process.kill()
-                status = await process.wait()
+                status = await _ended(process)
                 why = f"the process that read it ended with status {status}: {error}"
                 end(cell, CellRead(0, why))
                 return
     finally:
         stdin.close()
-        with suppress(TimeoutError):
-            async with asyncio.timeout(_LEAVE_WITHIN_S):
-                await process.wait()
-        if process.returncode is None:
-            with suppress(ProcessLookupError):
-                process.kill()
-            await process.wait()
+        await _ended(process)
+
+
+async def _ended(process: asyncio.subprocess.Process) -> int:
+    """Wait until a process has ended by itself, soon; end it else."""
+    # Not ended at once: to signal one that is dead already takes its status from whoever waits.
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_LEAVE_WITHIN_S):
+            return await process.wait()
+    with suppress(ProcessLookupError):
+        process.kill()
+    return await process.wait()
 
 
 async def _is_ready(
