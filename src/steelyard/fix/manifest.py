@@ -256,7 +256,8 @@ def leads_out(path: str, target: str) -> bool:
     if target.startswith("/") or not target:
         return True
     joined = posixpath.normpath(posixpath.join(posixpath.dirname(path), target))
-    return joined == ".." or joined.startswith("../") or joined.split("/")[0].casefold() == ".git"
+    parts = joined.split("/")
+    return parts[0] == ".." or any(part.casefold() in _GIT_NAMES for part in parts)
 
 
 def entry_of(found: Found, content: Iterable[bytes]) -> Entry:

@@ -519,6 +519,8 @@ def _variables(course: _Course) -> dict[str, str]:
         "LOGNAME": "steelyard",
         "PYTHONDONTWRITEBYTECODE": "1",
         "PYTHONNOUSERSITE": "1",
+        # Without namespaces the tree lies below the user's checkout, where Git would look next.
+        "GIT_CEILING_DIRECTORIES": str(places.tree.parent),
     }
     for prefix in ("STEELYARD", "AGENTAGON"):
         variables[f"{prefix}_INPUTS_DIR"] = str(places.inputs)
