@@ -115,7 +115,7 @@ def test_each_action_takes_its_fields_and_no_others(action: str) -> None:
         ({"expected_revision": "12"}, "a whole number"),
         ({"expected_revision": GONE}, "the required field expected_revision"),
         ({"action": "pause"}, "one of: policy"),
-        ({"action": "stpo"}, "did you mean stop?"),
+        ({"action": "selects"}, "did you mean select?"),
     ],
 )
 def test_every_control_has_version_id_revision_and_action(

@@ -294,8 +294,13 @@ def test_a_spec_may_be_yaml(tmp_path: Any) -> None:
 
 
 def test_what_a_check_demands_of_pytest_wants_pytest() -> None:
-    check = {"id": "a", "argv": ["python3", "-B", "-m", "pytest", "tests"], "expected_count": 3,
-             "expected_tests": ["tests/test_a.py::test_x"], "pytest_config": "tests/pytest.ini"}  # fmt: skip
+    check = {
+        "id": "a",
+        "argv": ["python3", "-B", "-m", "pytest", "tests"],
+        "expected_count": 3,
+        "expected_tests": ["tests/test_a.py::test_x"],
+        "pytest_config": "tests/pytest.ini",
+    }
     assert spec(checks=[check]).checks[0].expected_count == 3
     said = faults(checks=[{**check, "argv": ["make", "check"]}])
     assert said.count("holds for `python -m pytest`") == 3
