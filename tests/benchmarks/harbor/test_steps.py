@@ -9,7 +9,7 @@ import pytest
 
 from steelyard.benchmarks.harbor.schema import StepTable
 from steelyard.benchmarks.harbor.steps import combined_rewards, reaches
-from steelyard.components.environment import NoParams
+from steelyard.components.environment import EnvironmentFault, NoParams, OpenRequest, Session
 from steelyard.components.harness import Harness, HarnessContext, HarnessResult, HarnessTraits
 from steelyard.components.issues import IssueCode, Outcome
 from steelyard.engine.spec import ExecutionResult
@@ -260,3 +260,39 @@ def test_a_step_whose_time_runs_out_is_verified_elsewhere_all_the_same(tmp_path:
     result = attempt(harbor(write_task(tmp_path, toml=text, test=None, files=files)), agent)
     assert [issue.code for issue in result.issues] == [IssueCode.AGENT_TIMED_OUT]
     assert result.metrics == {"passed": False, "reward": 0.5}, result
+
+
+@pytest.mark.integration
+def test_a_scorers_session_that_does_not_close_scores_no_other_step(tmp_path: Path) -> None:
+    stuck: list[Session] = []
+
+    class Sticky(HostProcess):
+        async def open(self, request: OpenRequest) -> Session:
+            session = await super().open(request)
+            if request.token.endswith("-s"):
+                close, stuck_now = session.close, session
+
+                async def refuse() -> None:
+                    stuck.append(stuck_now)
+                    await close()
+                    raise EnvironmentFault("its folder stays")
+
+                session.close = refuse  # type: ignore[method-assign]
+            return session
+
+    says = f"pwd; [ ! -e seen ] && touch seen && echo 1 >{REWARD} || echo 0 >{REWARD}"
+    files = {
+        **FILES,
+        "steps/first/tests/test.sh": f"#!/bin/sh\n{says}\n",
+        "steps/second/workdir/setup.sh": "true\n",
+        "steps/second/tests/test.sh": f"#!/bin/sh\n{says}\n",
+    }
+    task = write_task(tmp_path, toml=toml(SEPARATE, SEPARATE), test=None, files=files)
+    environment = Sticky(HostProcess.Params())
+    result = attempt(harbor(task), Notes("true", "true"), environment)
+    assert result.metrics == {"passed": True, "reward": 1.0}, result
+    assert [issue.code for issue in result.issues] == [IssueCode.CLEANUP_FAILED] * 2
+    said = result.issues[0].message
+    assert "the scorer's environment did not close (EnvironmentFault: its folder stays)" in said
+    assert "`steelyard env list` shows what is left of it" in said
+    assert len({session.workdir for session in stuck}) == 2
