@@ -128,6 +128,9 @@ def identity(path: Path, **params: Any) -> tuple[Any, Any]:
         ("task.toml", TOML + "[agent]\ntimeout_sec = 1\n", False, False),
         ("task.toml", TOML + '[metadata]\ncategory = "x"\n', False, False),
         ("task.toml", TOML + "[verifier.env]\nA = '1'\n", False, True),
+        ("task.toml", TOML + '[verifier]\nnetwork_mode = "public"\n', False, True),
+        ("task.toml", TOML + '[verifier]\nnetwork_mode = "no-network"\n', False, False),
+        ("task.toml", TOML + '[agent]\nnetwork_mode = "public"\n', True, True),
         ("task.toml", TOML + "cpus = 2\n", True, True),
         ("task.toml", TOML + "[environment.env]\nA = '1'\n", True, True),
     ],
@@ -140,6 +143,25 @@ def test_what_of_a_task_is_in_which_identity(
     (task / file).write_text(text)
     after = identity(task)
     assert (before[0] != after[0], before[1] != after[1]) == (generation, evaluation)
+
+
+@pytest.mark.parametrize(
+    ("step", "generation"),
+    [
+        ('[steps.agent]\nnetwork_mode = "public"\n', True),
+        ('[steps.verifier]\nnetwork_mode = "public"\n', False),
+        ('artifacts = ["x"]\n', False),
+        ('[steps.verifier]\nenvironment_mode = "separate"\n', False),
+    ],
+)
+def test_what_a_step_says_is_in_its_identity(tmp_path: Path, step: str, generation: bool) -> None:
+    steps = TOML + '[[steps]]\nname = "a"\n[[steps]]\nname = "b"\n'
+    files = {f"steps/{name}/instruction.md": "Do." for name in "ab"}
+    task = write_task(tmp_path, toml=steps, files=files)
+    before = identity(task)
+    (task / "task.toml").write_text(steps + step)
+    after = identity(task)
+    assert (before[0] != after[0], before[1] != after[1]) == (generation, True)
 
 
 def test_where_a_task_lies_is_in_no_identity(tmp_path: Path) -> None:

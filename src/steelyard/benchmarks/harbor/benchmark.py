@@ -20,6 +20,7 @@ from steelyard.benchmarks.harbor.inputs import (
     collect_command,
     collect_seconds,
     excluded_patterns,
+    steps_artifacts,
 )
 from steelyard.benchmarks.harbor.layout import IN_FOLDER, IN_IMAGE, Layout
 from steelyard.benchmarks.harbor.load import LoadedTask, load_folder
@@ -32,9 +33,11 @@ from steelyard.benchmarks.harbor.needs import (
     verifier_place,
 )
 from steelyard.benchmarks.harbor.phases import (
+    agents_networks,
     check_networks,
     give_agents_network,
     verifiers_network,
+    verifiers_networks,
 )
 from steelyard.benchmarks.harbor.ready import wait_until_healthy
 from steelyard.benchmarks.harbor.reward import REWARD, NoReward, chosen
@@ -286,6 +289,7 @@ class TaskFolders(Benchmark):
             "env": dict(folder.table.environment.env),
             "images": self.params.images,
             "thresholds": [part.step.thresholds for part in folder.parts if part.step is not None],
+            **agents_networks(folder),
         }
 
     def evaluation_content(self, task: Task) -> Any:
@@ -305,6 +309,8 @@ class TaskFolders(Benchmark):
                 for one in (verifier_of(loaded.folder, part) for part in loaded.folder.parts)
             ],
             "artifacts": [one.model_dump() for one in table.artifacts],
+            **steps_artifacts(loaded.folder),
+            **verifiers_networks(loaded.folder),
             "strategy": table.multi_step_reward_strategy,
         }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Iterator
+from typing import Any
 
 from steelyard.benchmarks.harbor.folder import Part, TaskFolder
 from steelyard.benchmarks.harbor.layout import IN_IMAGE, Layout
@@ -47,6 +48,15 @@ def excluded_patterns(
         for artifact in _artifacts(task, part)
         for pattern in artifact.exclude
     ]
+
+
+def steps_artifacts(task: TaskFolder) -> dict[str, Any]:
+    """Give, for the identity, what single steps name beside the task's artifacts."""
+    found = [
+        [one.model_dump() for one in part.step.artifacts] if part.step is not None else []
+        for part in task.parts
+    ]
+    return {"step_artifacts": found} if any(found) else {}
 
 
 def _artifacts(task: TaskFolder, part: Part) -> Iterator[ArtifactTable]:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from steelyard.benchmarks.harbor.document import TaskDocument
 from steelyard.benchmarks.harbor.folder import Part, TaskFolder
@@ -34,6 +34,10 @@ class Access:
 
     network: Network
     hosts: tuple[str, ...] = ()
+
+    def as_json(self) -> list[Any]:
+        """Give the form that identities hold."""
+        return [self.network, *self.hosts]
 
 
 @dataclass(frozen=True, slots=True)

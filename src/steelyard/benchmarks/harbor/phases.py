@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 from steelyard.benchmarks.harbor.document import LEAVE_OUT
 from steelyard.benchmarks.harbor.folder import Part, TaskFolder
@@ -70,3 +71,16 @@ async def verifiers_network(session: Session, task: TaskFolder, part: Part) -> A
     finally:
         # What an agent left running must not keep it.
         await give_agents_network(session, task, part)
+
+
+def agents_networks(task: TaskFolder) -> dict[str, Any]:
+    """Give, for the identity, what the agent may reach in each step, where that changes."""
+    found = [agent_access(task, part) for part in task.parts]
+    return {"networks": [one.as_json() for one in found]} if len(set(found)) > 1 else {}
+
+
+def verifiers_networks(task: TaskFolder) -> dict[str, Any]:
+    """Give, for the identity, what tests may reach beside the agent, where that is another."""
+    if len(shared_accesses(task)) == 1:
+        return {}
+    return {"networks": [verifier_access(task, part).as_json() for part in task.parts]}
