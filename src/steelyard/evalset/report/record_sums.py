@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import islice
+from itertools import chain, islice
 from operator import itemgetter
 from typing import Any, Final
 
 from steelyard.components.issues import Outcome
 from steelyard.evalset.report.cell_tally import CellTally
 from steelyard.results.calibration import read_calibration
+from steelyard.results.records_io import MalformedRecord, record_from_json
 from steelyard.results.summary import planned_without
 from steelyard.results.tallies import counted_value
 
@@ -25,7 +26,9 @@ _CANCELLED: Final = Outcome.CANCELLED.value
 _FIELDS: Final = itemgetter(
     "task_id", "outcome", "attempt", "timing", "executions", "metrics", "usage", "issues"
 )
-_PHASES: Final = itemgetter("setup_s", "agent_s", "waited_s", "collect_s", "evaluate_s")
+_PHASE_NAMES: Final = ("setup_s", "agent_s", "waited_s", "collect_s", "evaluate_s")
+_PHASES: Final = itemgetter(*_PHASE_NAMES)
+_NUMBERS: Final = frozenset({int, float})
 _BATCH: Final = 64
 """Records that are held at a time."""
 _MOST_ATTEMPTS: Final = 1 << 40
@@ -77,11 +80,19 @@ def _add_usual(found: CellTally, batch: Sequence[Mapping[str, Any]], seen: set[i
         names, outcomes, attempts, timings, executions, metrics, usages, issues = zip(
             *map(_FIELDS, batch), strict=True
         )
-        if not all(executions) or not _OUTCOMES.keys() >= set(outcomes):
+        if not (
+            all(executions)
+            and _OUTCOMES.keys() >= set(outcomes)
+            and set(map(type, chain(attempts, executions))) == {int}
+            and set(map(type, names)) == {str}
+            and set(map(type, metrics)) == {dict}
+            and set(map(type, issues)) == {list}
+        ):
             return False
         seconds = [sum(_PHASES(timing)) for timing in timings]
         costs = [usage["cost_usd"] for usage in usages]
-        dollars = sum(cost for cost in costs if cost is not None)
+        if not set(map(type, chain(seconds, filter(None, costs)))) <= _NUMBERS:
+            return False
         if spec is None:
             values: list[float | None] = [None] * len(batch)
         else:
@@ -96,13 +107,12 @@ def _add_usual(found: CellTally, batch: Sequence[Mapping[str, Any]], seen: set[i
             if case not in cases.numbers:
                 cases.number(_text(case), data.get("cluster"))
         numbers = [cases.numbers[case] for case in names]
+        found_issues = _issues_of(issues, executions)
         keys = {n * _MOST_ATTEMPTS + attempt for n, attempt in zip(numbers, attempts, strict=True)}
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
         return False
     if len(keys) < len(batch) or not seen.isdisjoint(keys):
         raise Twice
-    if not isinstance(dollars, int | float):
-        return False
     seen |= keys
     columns.grow(len(cases.numbers))
     of_seen, of_counted, of_totals, of_successes, of_excluded, of_skipped, of_priced, of_cost = (
@@ -129,9 +139,7 @@ def _add_usual(found: CellTally, batch: Sequence[Mapping[str, Any]], seen: set[i
     if counts[_CANCELLED]:
         seconds = [s for s, o in zip(seconds, outcomes, strict=True) if o != _CANCELLED]
     found.durations_s.extend(seconds)
-    for each, tries in zip(issues, executions, strict=True):
-        if each:
-            _add_issues(found, each, tries)
+    found.issues.update(found_issues)
     return True
 
 
@@ -141,64 +149,57 @@ def _add_each(
     seen: set[int],
     left_out: frozenset[str],
 ) -> None:
-    """Add records one by one; one that is none is left out, and named."""
+    """Add records one by one, each read as a run's reader does; one that is none is named."""
     columns, cases, spec = found.columns, found.cases, found.spec
-    numbers, durations = cases.numbers, found.durations_s
-    scored, name = Outcome.SCORED.value, None if spec is None else spec.name
-    counts = dict.fromkeys(_OUTCOMES, 0)
     for data in records:
         try:
-            case, outcome, attempt, timing, executions, metrics, usage, issues = _FIELDS(data)
-            number = numbers.get(case)
-            if number is None:
-                number = cases.number(_text(case), data.get("cluster"))
-                columns.grow(number + 1)
-            cost = usage["cost_usd"]
-            if name is None or case in left_out:
-                value = None
-            elif outcome == scored and name in metrics:  # the rule's usual branch
-                value = float(metrics[name])
-            else:
-                value = counted_value(spec, _OUTCOMES[outcome], metrics) if spec else None
-            seconds = sum(_PHASES(timing))
-            key = number * _MOST_ATTEMPTS + attempt
-            columns.cost_usd[number] += cost or 0.0
-            counts[outcome] += 1
-        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+            record = record_from_json(data)
+        except MalformedRecord as error:
             named = f"case {data.get('task_id')!r}, attempt {data.get('attempt')}"
-            found.warnings.append(f"{found.cell.matrix_key}: {named}: no record ({error!r})")
+            found.warnings.append(f"{found.cell.matrix_key}: {named}: {error}")
             continue
+        case, outcome, cost = record.task_id, record.outcome, record.usage.cost_usd
+        number = cases.number(case, record.cluster)
+        columns.grow(len(cases.numbers))
+        key = number * _MOST_ATTEMPTS + record.attempt
         if key in seen:
             raise Twice
         seen.add(key)
-        if issues:
-            _add_issues(found, issues, executions)
-        if executions or data.get("reused_from") is not None:
-            if cost is None:
-                found.unpriced += 1
-            else:
-                columns.priced[number] += 1
-            if executions and outcome != _CANCELLED:
-                durations.append(seconds)
+        found.outcomes[outcome] += 1
+        for issue in record.last_issues:
+            found.issues[issue.severity.value, issue.code.value] += 1
+        if cost is None:
+            found.unpriced += 1
+        else:
+            columns.cost_usd[number] += cost
+            columns.priced[number] += bool(record.executions or record.reused_from)
+        if record.executions and outcome is not Outcome.CANCELLED:
+            timing = record.timing
+            found.durations_s.append(sum(getattr(timing, name) for name in _PHASE_NAMES))
         if case in left_out:
             continue
         columns.seen[number] += 1
+        value = None if spec is None else counted_value(spec, outcome, record.metrics)
         if value is not None:
             columns.counted[number] += 1
             columns.totals[number] += value
             columns.successes[number] += value != 0
-        elif outcome == _SKIPPED:
+        elif outcome is Outcome.SKIPPED_PASSED:
             columns.skipped[number] += 1
-        elif outcome in _EXCLUDED:
+        elif outcome.value in _EXCLUDED:
             columns.excluded[number] += 1
-    found.outcomes.update({_OUTCOMES[outcome]: n for outcome, n in counts.items() if n})
 
 
-def _add_issues(found: CellTally, issues: Any, executions: int) -> None:
-    """Count the issues of the execution that counts: what a retry has mended is not among them."""
-    for issue in issues:
-        if executions < 2 or issue.get("execution", 1) >= executions:
-            found.issues[str(issue.get("severity")), str(issue.get("code"))] += 1
+def _issues_of(
+    issues: Sequence[Sequence[Mapping[str, Any]]], executions: Sequence[int]
+) -> list[tuple[str, str]]:
+    """List the issues of the executions that count: what a retry has mended is not among them."""
+    return [
+        (issue["severity"], issue["code"])
+        for each, tries in zip(issues, executions, strict=True)
+        for issue in each
+        if tries < 2 or issue["execution"] >= tries
+    ]
 
 
 def _text(value: object) -> str:
