@@ -9,11 +9,14 @@ from hypothesis import strategies as st
 
 from steelyard.fix.verify.comparison import compare, improvements_of, paired_test
 from steelyard.fix.verify.confirmation import (
+    AlreadyTested,
     ConfirmationPlan,
     Finalist,
     Standing,
     TooFewRepetitions,
     TooManyTests,
+    alpha_of,
+    check_untested,
     claims,
     confirm,
     finalists,
@@ -115,6 +118,13 @@ def test_more_tests_than_could_ever_confirm_are_refused() -> None:
     assert all(
         one.standing is Standing.CONFIRMED for one in confirm(better, BASELINE, [LATENCY], plan)
     )
+
+
+def test_a_candidate_is_tested_once_and_a_later_confirmation_has_half_the_error() -> None:
+    check_untested(["c1", "c2"], {"c3"})
+    with pytest.raises(AlreadyTested, match="c2: tested already"):
+        check_untested(["c1", "c2"], {"c2"})
+    assert [alpha_of(0.05, earlier) for earlier in range(3)] == [0.05, 0.025, 0.0125]
 
 
 def test_with_a_pair_missing_nothing_is_confirmed() -> None:

@@ -7,8 +7,9 @@ import pytest
 from scipy import stats as scipy_stats
 
 from steelyard.stats.bounds import geometric_mean, mean_bound, ratio_bound
-from steelyard.stats.effect import minimum_detectable_effect
+from steelyard.stats.effect import detectable_in_errors, minimum_detectable_effect
 from steelyard.stats.ranks import friedman
+from steelyard.stats.student import MAX_DEGREES, t_cdf, t_quantile
 
 RATIOS = [1.02, 0.99, 1.04, 1.01, 1.03]
 
@@ -57,3 +58,26 @@ def test_friedman_of_too_little_or_of_ties_says_nothing() -> None:
 def test_the_smallest_effect_that_is_found() -> None:
     for n, expected in ((3, 3.264), (5, 1.682), (10, 0.996)):
         assert minimum_detectable_effect(n) == pytest.approx(expected, abs=5e-4)
+
+
+def test_effects_that_are_written_down_are_those_that_are_computed() -> None:
+    for n in range(2, 32):
+        computed = detectable_in_errors(n - 1)
+        assert computed is not None
+        assert minimum_detectable_effect(n) == pytest.approx(computed / n**0.5, rel=1e-9)
+    assert minimum_detectable_effect(1) is None
+    assert minimum_detectable_effect(10, power=0.9) != minimum_detectable_effect(10)
+
+
+def test_quantiles_of_students_t_are_scipys() -> None:
+    for degrees in [*range(1, 41), 99, 100, 399, MAX_DEGREES, MAX_DEGREES + 1]:
+        for probability in (0.001, 0.05, 0.3, 0.5, 0.8, 0.95, 0.975, 0.9999):
+            expected = scipy_stats.t.ppf(probability, degrees)
+            assert t_quantile(probability, degrees) == pytest.approx(expected, rel=1e-9, abs=1e-12)
+        for t in (-30.0, -1.0, 0.0, 0.5, 2.0, 9.0):
+            expected = scipy_stats.t.cdf(t, degrees)
+            assert t_cdf(t, degrees) == pytest.approx(expected, rel=1e-9, abs=1e-14)
+    with pytest.raises(ValueError, match="probability"):
+        t_quantile(1.0, 3)
+    with pytest.raises(ValueError, match="degrees"):
+        t_cdf(1.0, 0)

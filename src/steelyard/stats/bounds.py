@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import exp, fsum, isfinite, log, sqrt
 
+from steelyard.stats.student import t_quantile
+
 
 def mean_bound(values: Sequence[float], *, upper: bool, level: float = 0.95) -> float | None:
     """Give Student's one-sided bound of a mean: mean ± t(n - 1, level) · s / sqrt(n).
@@ -28,11 +30,9 @@ def mean_bound(values: Sequence[float], *, upper: bool, level: float = 0.95) -> 
     n = len(values)
     if n < 2 or min(values) == max(values):
         return None
-    from scipy.special import stdtrit  # type: ignore[import-untyped]
-
     mean = fsum(values) / n
     error = sqrt(fsum((value - mean) ** 2 for value in values) / (n - 1) / n)
-    half = float(stdtrit(n - 1, level)) * error
+    half = t_quantile(level, n - 1) * error
     return mean + half if upper else mean - half
 
 

@@ -47,6 +47,17 @@ class TooManyTests(ValueError):
         )
 
 
+class AlreadyTested(ValueError):
+    """A finalist that was tested before: trying until it fits proves nothing."""
+
+    def __init__(self, candidates: Sequence[str]) -> None:
+        super().__init__(
+            f"{', '.join(candidates)}: tested already; a candidate is tested once, and what it "
+            "came to stands"
+        )
+        self.candidates = tuple(candidates)
+
+
 @dataclass(frozen=True, slots=True)
 class ConfirmationPlan:
     """How finalists are tested."""
@@ -67,6 +78,29 @@ def most_tests(repetitions: int, alpha: float) -> int:
     The smallest p of n pairs is 2^-n, and Holm multiplies it by the number of tests.
     """
     return int(alpha * 2**repetitions)
+
+
+def alpha_of(alpha: float, earlier: int) -> float:
+    """Give what a run's next confirmation may err: half of what the one before it might.
+
+    So a run that is confirmed again and again errs in less than twice alpha altogether, and one
+    that is confirmed once in alpha.
+
+    Args:
+        alpha: the spec's.
+        earlier: confirmations of this run before.
+    """
+    return alpha / 2**earlier
+
+
+def check_untested(candidates: Sequence[str], tested: Collection[str]) -> None:
+    """Refuse to test a finalist a second time.
+
+    Raises:
+        AlreadyTested: some were.
+    """
+    if again := [candidate for candidate in candidates if candidate in tested]:
+        raise AlreadyTested(again)
 
 
 def held_out_seeds(run: str, repetitions: int, used: Collection[int]) -> tuple[int, ...]:

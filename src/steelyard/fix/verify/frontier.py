@@ -47,7 +47,7 @@ def frontier(vectors: Sequence[Vector], objectives: Sequence[Objective]) -> tupl
         vectors: of valid, verified, feasible candidates only.
         objectives: the frozen ones, in order.
     """
-    front = pareto_front([_costs(one, objectives) for one in vectors])
+    front = pareto_front([costs_of(one, objectives) for one in vectors])
     return tuple(vectors[index].candidate for index in front)
 
 
@@ -55,7 +55,7 @@ def dominated_by(
     vectors: Sequence[Vector], objectives: Sequence[Objective]
 ) -> dict[str, tuple[str, ...]]:
     """Give, for each candidate that is dominated, those that dominate it."""
-    costs = [(one.candidate, _costs(one, objectives)) for one in vectors]
+    costs = [(one.candidate, costs_of(one, objectives)) for one in vectors]
     found = {
         name: tuple(other for other, rival in costs if dominates(rival, mine))
         for name, mine in costs
@@ -63,7 +63,8 @@ def dominated_by(
     return {name: others for name, others in found.items() if others}
 
 
-def _costs(one: Vector, objectives: Sequence[Objective]) -> tuple[float, ...]:
+def costs_of(one: Vector, objectives: Sequence[Objective]) -> tuple[float, ...]:
+    """Turn a vector so that less is better in each coordinate."""
     return tuple(
         objective.cost(value) for objective, value in zip(objectives, one.values, strict=True)
     )

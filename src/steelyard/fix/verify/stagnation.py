@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from steelyard.fix.verify.frontier import Vector, frontier
+from steelyard.fix.verify.frontier import Vector, costs_of
 from steelyard.fix.verify.measured import Objective
+from steelyard.stats.pareto import pareto_front
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,15 +56,20 @@ def stagnation(
         objectives: the frozen ones, in order.
         limit: `stagnation_rounds`.
     """
-    earlier = [] if baseline is None else [baseline]
+    # Only what is on the frontier so far can keep a vector off it: no round looks at all before.
+    known = set() if baseline is None else {costs_of(baseline, objectives)}
+    front = list(known)
     without, last_new = 0, None
     for current in sorted(rounds, key=lambda one: one.number):
         if not current.is_complete:
             continue
-        known = {one.values for one in earlier}
-        earlier += current.vectors
-        front = set(frontier(earlier, objectives))
-        is_new = any(one.candidate in front and one.values not in known for one in current.vectors)
+        costs = dict.fromkeys(costs_of(one, objectives) for one in current.vectors)
+        fresh = [one for one in costs if one not in known]
+        known.update(fresh)
+        merged = [*front, *fresh]
+        kept = pareto_front(merged)
+        is_new = any(index >= len(front) for index in kept)
+        front = [merged[index] for index in kept]
         without = 0 if is_new else without + 1
         last_new = current.number if is_new else last_new
     return Stagnation(without, limit, last_new)
