@@ -10,14 +10,7 @@ import pytest
 
 from steelyard.config.errors import BadInput
 from steelyard.results.comparable import DifferentTasks, NotComparable, UnknownMetric
-from steelyard.results.comparison import (
-    ALL_SAME,
-    NO_SPREAD,
-    ONE_TASK,
-    Compared,
-    compare_runs,
-    difference_over,
-)
+from steelyard.results.comparison import ALL_SAME, ONE_TASK, Compared, compare_runs
 from steelyard.results.comparison_json import comparison_json
 from steelyard.results.lines import encode
 from steelyard.stats.paired import Tally
@@ -113,14 +106,6 @@ def test_differences_that_do_not_vary_have_no_interval_and_say_why(tmp_path: Pat
     assert "no task differs" in (same.test.note or "")
     one = compared(tmp_path / "one", numbered([YES]), numbered([NO]))
     assert (one.difference.interval, one.difference.note) == (None, ONE_TASK)
-
-
-def test_clusters_that_are_equal_but_for_rounding_have_no_interval() -> None:
-    third = 1 / 3
-    values = [third, -1.0, -third, -third]  # two clusters, whose sums are both -2/3
-    found = difference_over(values, ["a", "a", "b", "b"])
-    assert (found.standard_error, found.interval, found.note) == (None, None, NO_SPREAD)
-    assert found.value == pytest.approx(-third)
 
 
 def test_an_interval_ends_where_differences_must(tmp_path: Path) -> None:
