@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import jsonschema
 import pytest
+from pydantic import BaseModel
 
 from steelyard.config.reference import json_schema
 from steelyard.fix.schema.control import (
@@ -17,8 +19,10 @@ from steelyard.fix.schema.control import (
     control_document,
     read_control,
 )
+from steelyard.fix.schema.profile import Profile
 from steelyard.fix.schema.reading import InvalidFixFile
 from steelyard.fix.schema.review import Assessments, checked_review
+from steelyard.fix.schema.spec import Spec
 from tests.fix.documents import FIXTURES, GONE, node
 
 INSIGHT = {
@@ -77,6 +81,17 @@ def test_the_seeds_control_parses_unchanged() -> None:
     assert found.expected_revision == 12
     assert found.policy is not None
     assert found.policy.objective == "latency_ms"
+
+
+@pytest.mark.parametrize(
+    ("model", "name"), [(Spec, "seed-spec"), (Profile, "seed-profile"), (Control, "seed-control")]
+)
+def test_the_published_schemas_take_the_seeds_files(model: type[BaseModel], name: str) -> None:
+    schema = json_schema(model)
+    jsonschema.Draft202012Validator.check_schema(schema)
+    document = json.loads((FIXTURES / f"{name}.json").read_text())
+    assert jsonschema.Draft202012Validator(schema).is_valid(document)
+    assert not jsonschema.Draft202012Validator(schema).is_valid({**document, "more": 1})
 
 
 def test_every_action_has_its_row() -> None:

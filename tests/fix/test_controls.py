@@ -133,6 +133,13 @@ def test_what_failed_for_a_passing_reason_may_be_sent_again() -> None:
     assert isinstance(again, Applied)
 
 
+def test_an_acknowledgement_is_replayed_where_its_expansion_failed_for_a_passing_reason() -> None:
+    request = made("ack", target_operation_id="broke")
+    assert isinstance(judge(request, stored(request)), Applied)
+    other = made("ack", target_operation_id="taken")
+    assert isinstance(judge(other, stored(other)), Answered)
+
+
 @pytest.mark.parametrize("action", ACTIONS)
 def test_an_old_revision_is_a_conflict(action: str) -> None:
     assert refused(action, expected_revision=11) is Reason.REVISION_CONFLICT

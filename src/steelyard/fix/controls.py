@@ -22,6 +22,7 @@ from steelyard.fix.control_state import (
     Refused,
     RunState,
     Status,
+    StoredOperation,
 )
 from steelyard.fix.schema.control import Control, ScanResponse, control_document
 from steelyard.fix.schema.profile import limits_breaches
@@ -53,7 +54,7 @@ def judge(control: Control, state: RunState) -> Judgement:
                 f"the operation id {control.operation_id} was used with other contents",
                 "send the very same file, or use a new id for a new request",
             )
-        if not (stored.status is Status.FAILED and stored.is_retryable):
+        if not _may_be_done_again(control, stored, state):
             return Answered(stored)
     elif control.expected_revision != state.revision:
         return Refused(
@@ -69,6 +70,15 @@ def judge(control: Control, state: RunState) -> Judgement:
             "start a new run",
         )
     return _JUDGES[control.action](control, state)
+
+
+def _may_be_done_again(control: Control, stored: StoredOperation, state: RunState) -> bool:
+    """True where it failed for a passing reason, or acknowledged an expansion that did."""
+    target = state.operations.get(control.target_operation_id or "")
+    meant = (stored, target) if control.action == "ack" else (stored,)
+    return any(
+        one is not None and one.status is Status.FAILED and one.is_retryable for one in meant
+    )
 
 
 def _policy(control: Control, state: RunState) -> Judgement:

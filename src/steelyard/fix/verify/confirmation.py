@@ -90,7 +90,7 @@ def alpha_of(alpha: float, earlier: int) -> float:
         alpha: the spec's.
         earlier: confirmations of this run before.
     """
-    return alpha / 2**earlier
+    return alpha * 0.5**earlier
 
 
 def check_untested(candidates: Sequence[str], tested: Collection[str]) -> None:
