@@ -168,6 +168,13 @@ class EnvironmentFault(Exception):
     is_of_request = False
 
 
+class NothingStarts(EnvironmentFault):
+    """The session stands, and what starts programs in it is gone: an agent has removed it.
+
+    Of a session in which programs have run that is no provider's fault.
+    """
+
+
 class Session(ABC):
     """One open environment.
 

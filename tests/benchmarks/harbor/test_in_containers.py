@@ -91,6 +91,23 @@ def test_an_agent_that_strikes_about_itself_is_scored(
     assert result.metrics == {"passed": True, "reward": 1.0}, result.issues
 
 
+@pytest.mark.parametrize("toml", ["", "storage_mb = 1024\n"], ids=["plain", "its disk watched"])
+@pytest.mark.parametrize(
+    "command",
+    ["rm -rf /bin /usr /lib /lib64 2>/dev/null", "rm -f /usr/bin/dash", "chmod 000 /usr/bin/dash"],
+    ids=["everything", "the shell", "its mode"],
+)
+def test_an_agent_that_leaves_nothing_that_starts_fell_short(
+    tmp_path: Path, debian_image: str, run: Run, command: str, toml: str
+) -> None:
+    """It would be left out of the figures else, as by a fault of ours."""
+    toml = f'[environment]\nnetwork_mode = "no-network"\n{toml}'
+    result = run(made(tmp_path, debian_image, toml=toml), Does(command))
+    (issue,) = result.issues
+    assert (result.outcome, issue.code) == (Outcome.FAILED_ERROR, IssueCode.AGENT_FAILED)
+    assert "no program starts" in issue.message
+
+
 def test_a_verifier_with_an_image_of_its_own_brings_its_tests(
     tmp_path: Path, debian_image: str, run: Run
 ) -> None:

@@ -9,7 +9,14 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from steelyard.components.environment import EnvironmentFault, Kept, OpenRequest, Resources, Session
+from steelyard.components.environment import (
+    EnvironmentFault,
+    Kept,
+    NothingStarts,
+    OpenRequest,
+    Resources,
+    Session,
+)
 from steelyard.components.values import Trust
 from steelyard.environments.docker.engine import Connection
 from steelyard.environments.docker.params import DockerParams
@@ -218,3 +225,32 @@ def test_limits_are_those_of_user_before_task(docker_host: str, busybox_image: s
 
     request = OpenRequest("limits", Resources(processes=55))
     _in_session(work, request, image=busybox_image, processes=77)
+
+
+def test_a_container_whose_disk_is_watched_tells_its_faults_as_they_are(
+    docker_host: str, container_engine: Engine, busybox_image: str
+) -> None:
+    """They came wrapped in a group, which nobody took for a fault of the environment."""
+
+    async def faults() -> list[BaseException]:
+        environment = Docker(DockerParams(image=busybox_image, pull="never", disk_mb=64))
+        found: list[BaseException] = []
+        try:
+            session = await environment.open(OpenRequest("watched-faults"))
+            try:
+                await session.exec(["rm", "-f", "/bin/sh"])
+                for _ in range(2):
+                    with pytest.raises(EnvironmentFault) as raised:
+                        await session.exec(["true"])
+                    found.append(raised.value)
+                    container_engine.podman("rm", "-f", session._container.id)  # type: ignore[attr-defined]
+            finally:
+                await session.close()
+        finally:
+            await environment.close()
+        return found
+
+    nothing, gone = asyncio.run(faults())
+    assert isinstance(nothing, NothingStarts)
+    assert not isinstance(gone, NothingStarts)
+    assert "gone" in str(gone)

@@ -42,7 +42,7 @@ from steelyard.benchmarks.harbor.phases import (
 from steelyard.benchmarks.harbor.ready import wait_until_healthy
 from steelyard.benchmarks.harbor.reward import REWARD, NoReward, chosen
 from steelyard.benchmarks.harbor.steps import combined_rewards, reaches
-from steelyard.benchmarks.harbor.verify import verdict
+from steelyard.benchmarks.harbor.verify import left_usable, verdict
 from steelyard.components.artifacts import EvaluationMode
 from steelyard.components.benchmark import (
     Benchmark,
@@ -336,7 +336,7 @@ class TaskFolders(Benchmark):
         elif (command := collect_command(folder, part)) is not None:
             limit_s = collect_seconds(folder, part)
             await session.exec(command, cwd=session.workdir, timeout_s=limit_s)
-        async with verifiers_network(session, folder, part):
+        async with verifiers_network(session, folder, part), left_usable(folder, part):
             found = await verdict(
                 session,
                 self._layout,

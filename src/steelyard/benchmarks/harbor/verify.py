@@ -7,16 +7,18 @@ that of the verdict, goes first. How the script ends says nothing: the reward fi
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from steelyard.benchmarks.harbor.folder import TEST_SCRIPT
+from steelyard.benchmarks.harbor.folder import TEST_SCRIPT, Part, TaskFolder
 from steelyard.benchmarks.harbor.folders import make_folders, take_away
 from steelyard.benchmarks.harbor.layout import Layout
+from steelyard.benchmarks.harbor.needs import is_separate
 from steelyard.benchmarks.harbor.reward import MAX_BYTES, NoReward, read_json, read_text
-from steelyard.components.environment import ExecResult, Session
+from steelyard.components.environment import ExecResult, NothingStarts, Session
 from steelyard.components.issues import AttemptFault, IssueCode
 
 _SHOWN_CHARS: Final = 1500
@@ -77,6 +79,25 @@ async def verdict(
     )
     rewards, file = await _rewards(session, layout, done)
     return Verdict(rewards, file, done.exit_code, _shown(done))
+
+
+@asynccontextmanager
+async def left_usable(task: TaskFolder, part: Part) -> AsyncIterator[None]:
+    """Tell an agent that has made its environment unusable from a provider that failed.
+
+    Raises:
+        AttemptFault: AGENT_FAILED: the tests share the agent's environment, and nothing can be
+            started in it any more.
+    """
+    try:
+        yield
+    except NothingStarts as fault:
+        if is_separate(task, part):
+            raise
+        raise AttemptFault(
+            IssueCode.AGENT_FAILED,
+            f"the agent left an environment in which no program starts: {fault}",
+        ) from fault
 
 
 async def _remove(session: Session, excluded: Sequence[tuple[str, str]]) -> None:

@@ -9,6 +9,7 @@ their own program.
 from __future__ import annotations
 
 import asyncio
+import re
 import secrets
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -205,8 +206,18 @@ class Running:
         return ended
 
 
+_NO_SHELL: Final = re.compile(
+    r'exec:? "?/bin/sh"?:.*(no such file|not found|permission denied|format error)', re.IGNORECASE
+)
+
+
 class ProgramNotStarted(EnvironmentFault):
     """The container's shell could not be started: no program ran."""
+
+    @property
+    def has_no_shell(self) -> bool:
+        """True where there is none, or none that this machine runs."""
+        return _NO_SHELL.search(str(self)) is not None
 
 
 class OutputLost(EnvironmentFault):

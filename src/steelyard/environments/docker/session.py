@@ -22,6 +22,7 @@ from steelyard.components.environment import (
     ExecResult,
     Kept,
     Network,
+    NothingStarts,
     OpenRequest,
     Session,
 )
@@ -184,15 +185,18 @@ class DockerSession(Session):
     ) -> Ended:
         """Run a program while somebody looks at what it writes."""
         stopped = False
+        ended: Ended | EnvironmentFault
 
         async def watch() -> None:
             nonlocal stopped
-            while True:
-                if await self._is_over_disk():
-                    break
-                await asyncio.sleep(_DISK_PAUSE_S)
-            stopped = True
-            await programs.end_tree(self._engine, self._container.id, running)
+            # A container that cannot be looked at is one whose program fails by itself.
+            with suppress(EnvironmentFault):
+                while True:
+                    if await self._is_over_disk():
+                        break
+                    await asyncio.sleep(_DISK_PAUSE_S)
+                stopped = True
+                await programs.end_tree(self._engine, self._container.id, running)
 
         async with asyncio.TaskGroup() as group:
             watching = group.create_task(watch())
@@ -200,9 +204,13 @@ class DockerSession(Session):
                 ended = await programs.run(
                     self._engine, self._container.id, program, running, timeout_s
                 )
+            except EnvironmentFault as fault:
+                ended = fault  # raised again below: a group would wrap it
             finally:
                 if not stopped:
                     watching.cancel()
+        if isinstance(ended, EnvironmentFault):
+            raise ended
         if stopped or await self._is_over_disk():
             ended.stopped_by = "disk"
         return ended
@@ -376,4 +384,6 @@ class DockerSession(Session):
             await self._check_running()
         except EnvironmentFault as gone:
             return gone
+        if isinstance(error, ProgramNotStarted) and error.has_no_shell:
+            return NothingStarts(str(error))
         return error
