@@ -23,6 +23,7 @@ from tests.scanners.corpus_reading import (
 
 RULE_SCANNERS: tuple[type[Scanner], ...] = (RewardHacking, ToolMisuse, SandboxEscape)
 PRECISION, RECALL = 0.95, 0.85
+ROOT = FOLDER.parents[2]
 
 
 def made(component: type[Scanner]) -> Scanner:
@@ -99,6 +100,26 @@ def test_what_real_agents_left_is_among_the_negatives() -> None:
         for agent in ("claude_code", "codex", "mini_swe_agent"):
             assert any(f"cli_agent/logs/{agent}" in source for source in sources)
         assert any("examples/harbor" in source for source in sources)
+
+
+def test_the_documentation_has_the_measured_figures() -> None:
+    page = (ROOT / "docs/scanners.md").read_text("utf-8")
+    shown = [
+        line for line in page.splitlines() if f"| {OPEN} |" in line or f"| {HELD_OUT} |" in line
+    ]
+    assert shown == table()
+
+
+def test_the_documentation_shows_the_example_as_it_is() -> None:
+    page = (ROOT / "docs/scanners.md").read_text("utf-8")
+    assert (ROOT / "examples/scanners/house-rules.yaml").read_text("utf-8") in page
+
+
+def test_every_category_of_the_corpus_is_documented() -> None:
+    page = (ROOT / "docs/scanners.md").read_text("utf-8")
+    for component in RULE_SCANNERS:
+        for one in snippets(component.id):
+            assert one.category is None or f"`{one.category}`" in page
 
 
 def test_the_corpus_has_no_other_files() -> None:

@@ -145,7 +145,7 @@ def _always_equal(text: str) -> bool:
     if tree is None:
         return _EQ_TEXT.search(text) is not None
     for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef) and node.name in ("__eq__", "__le__", "__ge__"):
+        if isinstance(node, ast.FunctionDef) and node.name == "__eq__":
             body = [one for one in node.body if not _is_docstring(one)]
             if len(body) == 1 and _gives_true(body[0]):
                 return True
