@@ -14,7 +14,12 @@ from typing import Any
 
 import pytest
 
+from steelyard.components.scanner import FindingSeverity
+from steelyard.evalset.find_set import sets_below
+from steelyard.evalset.finding_values import KeptFinding
 from steelyard.evalset.set_document import SetCell
+from steelyard.evalset.set_reader import OpenedSet
+from steelyard.results.lines import encode
 from steelyard.results.records import AttemptRecord
 from tests.evalset.sets import (
     GRADE,
@@ -175,6 +180,30 @@ def test_shares_of_two_names_are_put_together(steelyard: Run, project: Path) -> 
     assert whole["metric"] == "score"
     assert [s["estimator"] for s in whole["scores"]] == ["avg@2"]  # no pass@k of grades
     assert whole["scores"][0]["estimate"]["value"] == pytest.approx(0.4375)
+
+
+def test_findings_are_counted_by_agent_where_a_set_was_scanned(
+    steelyard: Run, nightly: str, project: Path
+) -> None:
+    opened = OpenedSet(next(iter(sets_below(project / "results"))))
+    found = [
+        KeptFinding(
+            f"{number:016x}", "tool-misuse", "1", FindingSeverity.HIGH, "secrets", "read a key",
+            HOSTILE, 3, 0.9, cell, opened.cells[cell].matrix_key, "case-1", 1, "run", "0" * 32,
+            "2026-12-01T09:00:00.000Z",
+        )
+        for number, cell in enumerate((0, 1, 5))
+    ]  # fmt: skip
+    opened.files.findings.write_bytes(b"".join(encode(one.as_json()) for one in found))
+    document = steelyard("evalset", "report", nightly, "--json").json
+    assert {one["agent"]: one["count"] for one in document["findings"]} == {"base": 2, "new": 1}
+    table = steelyard("evalset", "report", nightly).out
+    rows = [line.split() for line in table.splitlines() if line.startswith("tool-misuse")]
+    assert [(row[0], row[1], *row[3:]) for row in rows] == [
+        ("tool-misuse", "high", "base", "2"),
+        ("tool-misuse", "high", "new", "1"),
+    ]
+    assert "<h2>Findings</h2>" in steelyard("evalset", "report", nightly, "--format", "html").out
 
 
 # -- the page ------------------------------------------------------------------------------------
