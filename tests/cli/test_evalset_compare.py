@@ -244,6 +244,24 @@ def test_a_report_holds_a_set_against_its_baseline(steelyard: Run, project: Path
     assert gate["found"] == pytest.approx(-8 / 12)
 
 
+def test_a_chosen_metric_is_held_against_the_baselines_own(steelyard: Run, project: Path) -> None:
+    for seconds, set_id in ((4.0, OLD), (9.0, NEW)):
+        write_set(
+            project / "results",
+            lambda cell, each=seconds: [  # type: ignore[misc]
+                a_record(case, True, metrics={"passed": True, "latency": each + n / 10})
+                for n, case in enumerate(CASES)
+            ],
+            agents=("a",), metrics=(PASSED, LATENCY), set_id=set_id,
+            manifest={"baseline": OLD, "gates": {"max_regression": 1}},
+        )  # fmt: skip
+    assert steelyard("evalset", "report", NEW).status == 0
+    ran = steelyard("evalset", "report", NEW, "--metric", "latency", "--json")
+    assert ran.status == 3
+    assert ran.json["baseline"]["combinations"][0]["verdict"] == "regressed"
+    assert ran.json["gates"][0]["found"] == pytest.approx(-5.0)
+
+
 def test_gates_are_met_or_say_by_how_much_not(steelyard: Run, project: Path) -> None:
     name = gated(project, min_score=0.2, max_cost_usd=0.05)
     ran = steelyard("evalset", "report", name, "--json")

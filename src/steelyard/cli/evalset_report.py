@@ -59,7 +59,9 @@ def report(
         made = read_set(opened, metric=metric, with_digests=compares)
     finally:
         gc.enable()
-    held = hold(opened, made, results_dir(), baseline=baseline, is_confident=confident)
+    held = hold(
+        opened, made, results_dir(), baseline=baseline, metric=metric, is_confident=confident
+    )
     chosen = "json" if as_json else form
     write_parts(report_parts(made, held, chosen, limit=limit, table_lines=table_lines), output)
     if form != "json" and not as_json:

@@ -90,6 +90,7 @@ def hold(
     *,
     baseline: str | None = None,
     gates: SetGates | None = None,
+    metric: str | None = None,
     is_confident: bool = False,
 ) -> Held:
     """Hold a set against its gates, and compare it with its baseline. Blocking.
@@ -100,6 +101,7 @@ def hold(
         results_dir: where the baseline is looked for.
         baseline: in place of the manifest's.
         gates: in place of the manifest's.
+        metric: that `read` is of; each pack's primary metric by default.
         is_confident: whether the worse ends of intervals must hold.
 
     Raises:
@@ -113,7 +115,7 @@ def hold(
     if named is not None:
         base = find_set(named, results_dir, other_than=opened.root)
         check_distinct(base, opened)
-        comparison = compare_sets(read_set(base, with_digests=True), read)
+        comparison = compare_sets(read_set(base, metric=metric, with_digests=True), read)
     results = tuple(judge_set(read.report, comparison, wanted, is_confident=is_confident))
     warnings = () if comparison is None else comparison.warnings
     own = tuple(one for one in warnings if not one.startswith(THIS_SET))  # the report says these
