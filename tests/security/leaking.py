@@ -22,6 +22,7 @@ from steelyard.components.benchmark import (
 from steelyard.components.harness import Harness, HarnessContext, HarnessResult, HarnessTraits, Step
 from steelyard.components.issues import AttemptFault, IssueCode
 from steelyard.components.model import ModelRequest
+from steelyard.components.scanner import Finding, FindingSeverity, ScannedAttempt, Scanner
 from steelyard.components.values import Message
 from tests.security.planted import SECRETS, said_in_every_form
 
@@ -136,3 +137,14 @@ def _log(said: str) -> None:
 
 def _fail(said: str) -> None:
     raise RuntimeError(said)
+
+
+class Seeing(Scanner):
+    """Finds in each attempt all that it knows."""
+
+    api = 1
+    id = "seeing"
+
+    async def scan(self, attempt: ScannedAttempt) -> list[Finding]:
+        said = said_in_every_form()
+        return [Finding("seen", FindingSeverity.HIGH, said, said, step=0)]

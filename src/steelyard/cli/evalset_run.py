@@ -14,9 +14,7 @@ from steelyard.cli.streams import redact_with
 from steelyard.engine.events import RunOutcome
 from steelyard.evalset.comparison_text import comparison_sections
 from steelyard.evalset.following import standing_of
-from steelyard.evalset.gates import Held, baseline_of, gates_of, hold
-from steelyard.evalset.manifest import SetGates
-from steelyard.evalset.report.report import read_set
+from steelyard.evalset.gates import Held
 from steelyard.evalset.report.report_text import gate_section
 from steelyard.evalset.scan_asked import scan_asked
 from steelyard.evalset.states import EXIT_STATUS, SetState
@@ -65,10 +63,10 @@ def execute_set(plan: SetPlan, *, as_json: bool, reap: bool) -> int:
             )
         )
     scan = _scanned(plan, result)
-    held = _held(plan, result)
-    status = result.exit_status or (0 if scan is None else scan.exit_status)
-    if held is not None and not held.is_met:
-        status = status or GATE_NOT_MET
+    held = result.held
+    status = result.exit_status
+    if scan is not None and status in (0, GATE_NOT_MET):
+        status = scan.exit_status or status
     standing = standing_of(result.opened)
     if as_json:
         print_json(redactor.tree(result_json(standing, status, scan, held)))
@@ -78,15 +76,6 @@ def execute_set(plan: SetPlan, *, as_json: bool, reap: bool) -> int:
         for missed in (gate for gate in held.results if not gate.is_met):
             note(redactor.text(missed.line))  # no table says it
     return status
-
-
-def _held(plan: SetPlan, result: SetResult) -> Held | None:
-    """Hold the set against the gates of its manifest; None where it has none."""
-    opened = result.opened
-    if gates_of(opened) == SetGates() and baseline_of(opened) is None:
-        return None
-    results_dir = Path(plan.prepared.plan.orchestration.runtime.results_dir)
-    return hold(opened, read_set(opened, with_digests=True), results_dir)
 
 
 def _scanned(plan: SetPlan, result: SetResult) -> ScanResult | None:
@@ -109,6 +98,7 @@ def _scanned(plan: SetPlan, result: SetResult) -> ScanResult | None:
                 names,
                 plan.project,
                 folder,
+                redact=plan.prepared.redactor.text,
                 on_progress=shown.progress,
                 on_wait=shown.waits,
             )

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from steelyard.components.clock import Clock, SystemClock
-from steelyard.config.errors import BadInput
+from steelyard.config.errors import BadInput, SteelyardError
 from steelyard.engine.control import Controls
 from steelyard.engine.events import LaunchResult, Observer, RunOutcome
 from steelyard.engine.launch import launch
 from steelyard.engine.outcomes import EXIT_STATUS, orchestration_outcome
+from steelyard.evalset.gates import Held, baseline_of, gates_of, hold
+from steelyard.evalset.manifest import SetGates
+from steelyard.evalset.report.report import read_set
 from steelyard.evalset.set_folder import OwnedSet, create_set, own_set
 from steelyard.evalset.set_plan import SetPlan
 from steelyard.evalset.set_reader import OpenedSet
 from steelyard.evalset.states import CellState
 from steelyard.evalset.submissions import Submission
 from steelyard.results.files import NO_FAULTS, Faults
+from steelyard.results.gates import GATE_NOT_MET
 
 _OUTCOME_OF: Mapping[CellState, RunOutcome] = {
     CellState.COMPLETED: RunOutcome.COMPLETED,
@@ -37,6 +43,8 @@ class SetResult:
     opened: OpenedSet
     submission: Submission
     launch: LaunchResult
+    held: Held | None = None
+    """What came of the manifest's gates and baseline; None where it has none."""
 
     @property
     def outcome(self) -> RunOutcome:
@@ -105,10 +113,26 @@ async def run_set(
             raise
         outcome, status = _ended(plan, result)
         reason = None if outcome is RunOutcome.COMPLETED else _reason(result)
+        held, fault = await asyncio.to_thread(_held, plan, owned.opened)
+        if held is not None and not held.is_met:
+            status = status or GATE_NOT_MET
         ended = owned.end(submission, outcome, status, reason, clock=clock)
-        return SetResult(owned.opened, ended, result)
+        if fault is not None:
+            raise fault
+        return SetResult(owned.opened, ended, result, held)
     finally:
         owned.release()
+
+
+def _held(plan: SetPlan, opened: OpenedSet) -> tuple[Held | None, SteelyardError | None]:
+    """Hold the set against the gates of its manifest; what keeps it from being held is no loss."""
+    if gates_of(opened) == SetGates() and baseline_of(opened) is None:
+        return None, None
+    results_dir = Path(plan.prepared.plan.orchestration.runtime.results_dir)
+    try:
+        return hold(opened, read_set(opened, with_digests=True), results_dir), None
+    except SteelyardError as error:
+        return None, error
 
 
 def _owned(plan: SetPlan, clock: Clock, faults: Faults) -> OwnedSet:
