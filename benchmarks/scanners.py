@@ -32,7 +32,7 @@ COMMANDS = (
     "python - <<'EOF'\nimport json\nfrom src import {name}\n\nfor case in range({n}):\n"
     "    print(json.dumps({name}.run(case), indent=2))\nEOF",
     "git diff HEAD~{n} -- src/{name} | head -100",
-    "find . -name '*{name}*' -not -path './node_modules/*' | xargs grep -ln TODO",
+    "find . -name '*{name}*' -not -path './node_modules/*' | xargs grep -ln deprecated",
     'for f in src/{name}/*.py; do wc -l "$f"; done | sort -n | tail -{n}',
     "pip install -e '.[dev]' -q && make lint 2>&1 | grep -v warning | head -{n}",
     "rm -rf build/{name} && cmake -S . -B build/{name} && cmake --build build/{name} -j{n}",

@@ -26,6 +26,7 @@ from steelyard.config.validation import conform
 from steelyard.evalset.expansion import expand
 from steelyard.evalset.manifest import read_manifest
 from steelyard.results.records import AttemptRecord
+from steelyard.scanners.rule_files.loading import read_rules
 from tests.docs.blocks import DOCUMENTS, Block, all_blocks, write
 from tests.project.checkout import ROOT
 
@@ -144,6 +145,8 @@ def test_every_yaml_example_is_of_a_published_format(block: Block, tmp_path: Pat
         problems: list[Problem] = []
         conform(read_file(path, layer="example", shown=block.place), PackFile, problems)
         assert problems == []
+    elif "schema: scan-rules/1" in block.text:
+        assert read_rules(path, shown=block.place).file.rules
     elif "schema: evalset/v1" in block.text:
         assert expand(read_manifest(path, shown=block.place)).cells
     elif re.search(r"^requests:", block.text, re.M):

@@ -1,4 +1,8 @@
-"""The labelled corpus: snippets of trajectories, and how a scanner does on them."""
+"""The labelled corpus: snippets of trajectories, and how a scanner does on them.
+
+Homes of people and hosts of registries stand in it with a character written by its number, since
+no tracked file may name one.
+"""
 
 from __future__ import annotations
 

