@@ -111,6 +111,21 @@ def test_candidates_that_change_nothing_are_rarely_lost_whatever_is_looked_at() 
     assert lost <= 65
 
 
+def test_looking_after_every_block_costs_no_more_than_the_error_that_is_allowed() -> None:
+    generator = np.random.default_rng(12)
+    lost, runs = 0, 800
+    for _ in range(runs):
+        whole = {
+            who: [float(v) for v in generator.lognormal(0, 0.1, size=10)] for who in ("c0", "c1")
+        }
+        lost += any(
+            race(["c1"], "c0", {w: latency(v[:n], w) for w, v in whole.items()}, [LATENCY], [],
+                 repetitions=10)
+            for n in range(5, 10)
+        )  # fmt: skip
+    assert lost <= runs * 0.05
+
+
 # -- calibration -------------------------------------------------------------------------------
 
 
