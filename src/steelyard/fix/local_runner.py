@@ -13,13 +13,14 @@ import errno
 import os
 import secrets
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from steelyard.components.values import Trust
 from steelyard.environments import bubblewrap, processes
 from steelyard.environments.mount_view import MountView, ViewUnavailable, first_closed
 from steelyard.environments.sandbox_limits import find_holders, may_limit_others
+from steelyard.environments.tree_copy import remove_tree
 from steelyard.fix import held_runner, runner_probe, supervised_runner, walls
 from steelyard.fix.runner_values import Places, RunnerFault, Stage, StageEnd, UnknownEnd, Watch
 from steelyard.fix.trial_tree import TreeMethod, TrialTree, has_reflinks
@@ -102,6 +103,8 @@ class LocalRunner:
                     self.without_namespaces = f"trials cannot reach their files: {error}"
                     return
         hidden = [*self._more_hidden, *walls.credential_places(self._home)]
+        if self.origin not in self.base.parents:
+            hidden.append(self.base)
         hidden = [p for p in hidden if walls.can_be_reached(p, as_other_user=as_other)]
         try:
             may_limit = not as_other or may_limit_others()
@@ -157,6 +160,19 @@ class LocalRunner:
         if self._held is not None and self._held.view is not None:
             self._held.view.close()
         self._held = None
+
+    def remove_leftovers(self, trials: Collection[str]) -> list[str]:
+        """Remove the folders of trials whose owner is gone; their names. Blocking.
+
+        Their processes are gone: those in namespaces end with whoever started them, and so does
+        the supervisor of those without, after it has ended them.
+        """
+        found = []
+        for folder in self.base.iterdir():
+            if folder.name.rpartition("-")[0].split("-subject-")[0] in trials:
+                remove_tree(folder)
+                found.append(folder.name)
+        return sorted(found)
 
     def places(self, tree: TrialTree) -> Places:
         """Say where programs of a trial find things."""

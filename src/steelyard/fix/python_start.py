@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 def _guard_standard_library(own: Sequence[str]) -> None:
     """Let no file of the tree stand in for a module of the standard library, but those in `own`."""
     import importlib.machinery
-    import sysconfig
+    import os
 
     names = frozenset(getattr(sys, "stdlib_module_names", ())) - frozenset(own) - {"test"}
-    places = [sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")]
-    places += [place + "/lib-dynload" for place in places]
+    library = os.path.dirname(os.__file__)
+    places = [library, library + "/lib-dynload"]
 
     class FromStandardLibrary:
         @staticmethod
@@ -125,14 +125,14 @@ def _end_of_main_threads() -> None:
 
 def main() -> None:
     """Run what the words say."""
-    import hashlib
     import json
     import os
+    from hashlib import sha256
 
     with open(sys.argv[1], encoding="utf-8") as file:
         told = json.load(file)
     words = sys.argv[2:]
-    token, write, digest, read = b"", os.write, hashlib.sha256, open
+    token, write, digest, read = b"", os.write, sha256, open
     if told.get("token_fd") is not None:
         os.set_inheritable(told["mark_fd"], False)
         token = os.read(told["token_fd"], 64)

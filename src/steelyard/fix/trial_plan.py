@@ -5,7 +5,7 @@ A trial knows no ledger. It is told its seed and nothing else that could tell it
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -37,7 +37,7 @@ class Limits:
     """What one trial may use; each is held where the system has means to."""
 
     timeout_s: float = 600.0
-    """Of the benchmark, and of each set-up step and check."""
+    """Of all its programs together, from the moment its tree is made."""
     memory_mb: int = 4096
     """Of all its processes together where there is a memory cgroup, else of each."""
     processes: int = 512
@@ -176,3 +176,12 @@ class TrialResult:
     """Sealed files, none of the evaluation's, that set-up steps changed."""
     details: Mapping[str, str] = field(default_factory=dict)
     """How tightly each limit was held."""
+
+
+def last_lines(stages: Sequence[StageReport], *, lines: int = 20) -> str:
+    """Give the last lines of the last program that said anything; for people."""
+    for stage in reversed(stages):
+        said = (stage.stderr or stage.stdout).decode("utf-8", "replace").rstrip("\n")
+        if said:
+            return "\n".join(said.split("\n")[-lines:])
+    return ""
