@@ -427,5 +427,5 @@ def test_an_answer_to_a_launch_that_has_not_begun_is_an_error() -> None:
     reply = json.loads(answer(Controls(), line, token="t", roots=(Path("/r"),)))
     assert "has not begun" in reply["error"]["message"]
     assert set(control_protocol.ACTIONS) == {
-        "status", "pause", "resume", "drain", "concurrency", "provider",
+        "status", "pause", "resume", "drain", "cancel", "concurrency", "provider",
     }  # fmt: skip
