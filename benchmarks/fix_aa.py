@@ -40,6 +40,7 @@ MOST_NOISE: Final = 0.30
 FALSE_BOUND: Final = 0.06
 FOUND_BOUND: Final = 0.80
 EFFECT_SD: Final = 2.0
+SEED: Final = 20261201
 PLAN: Final = ConfirmationPlan()
 LATENCY: Final = Objective("latency_ms", "min", "ms")
 QUALITY: Final = Objective("quality", "max", "points")
@@ -168,15 +169,16 @@ def _share(name: str, hits: int, of: int, bound: float, *, at_most: bool) -> Fig
 def measure(*, scale: float) -> Iterator[Figure]:
     """A/A runs of eight candidates that change nothing, and runs with one that is 2 SD better."""
     runs = max(50, int(RUNS * scale))
-    for what, objectives, most in (
+    rows: Sequence[tuple[str, tuple[Objective, ...], int | None]] = (
         ("one metric", (LATENCY,), None),
         ("two metrics", (LATENCY, QUALITY), None),
         ("one metric, three finalists", (LATENCY,), 3),
-    ):
-        hits = falsely_confirmed(runs, objectives, 20261201, most)
+    )
+    for number, (what, objectives, most) in enumerate(rows):
+        hits = falsely_confirmed(runs, objectives, SEED + number, most)
         label = f"fix A/A, {CANDIDATES} no-effect candidates, {what}: falsely confirmed"
         yield _share(label, hits, runs, FALSE_BOUND, at_most=True)
-    chosen, confirmed = found_improvements(max(50, runs // 5), 20261202)
+    chosen, confirmed = found_improvements(max(50, runs // 5), SEED)
     tested = max(1, chosen)
     yield _share(
         f"fix: a candidate {EFFECT_SD:g} SD better, tested with {PLAN.repetitions}: confirmed",

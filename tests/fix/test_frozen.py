@@ -158,6 +158,13 @@ def test_every_field_is_in_the_digest_and_what_is_measured_in_its_own(field: str
     assert (now.measuring_digest == was.measuring_digest) == (field in NOT_MEASURING)
 
 
+def test_the_order_of_tasks_decides_whose_turn_it_is_so_it_is_in_the_digest() -> None:
+    metric = {"direction": "max", "unit": "x"}
+    one = freeze(spec(task_metrics={"a": metric, "b": metric}), profile())
+    other = freeze(spec(task_metrics={"b": metric, "a": metric}), profile())
+    assert one.digest != other.digest
+
+
 def test_a_profile_that_changes_later_is_another_digest() -> None:
     was = freeze(spec(), profile())
     assert freeze(spec(), profile()).digest == was.digest
