@@ -23,14 +23,14 @@ from steelyard.scanners.reporting import Hit
 from steelyard.scanners.rule_scanner import Judge, RuleScanner
 
 TRIGGERS: Final = words(
-    "alias allclose answer answers assert bats builtins cargo checkout cherry conftest "
-    "counter coverage ctest date def diff eq evaluate evaluation evaluator expected "
-    "faketime fetch gh go gold golden grade grader gradle ground groundtruth hidden hwclock "
-    "jest judge libfaketime log make mocha modules monotonic mvn nox np npm npx numpy "
-    "operator oracle packages perf phpunit pick pip pnpm private pull pytest restore reward "
-    "rspec score scorer scoring show sitecustomize skip solution solutions spec specs stdin "
-    "test testing tests time timedatectl timeit torch tox truth unittest unzip "
-    "usercustomize verifier verify vitest xfail xit yarn"
+    "alias allclose answer answers assert bin bitbucket builtins checkout cherry conftest "
+    "counter date def eq equal evaluate evaluation evaluator expected faketime fetch gh "
+    "github gitlab gold golden grade grader ground groundtruth hidden hwclock isclose jest "
+    "judge lambda libfaketime log makefile mocha modules monotonic oracle package packages "
+    "perf pick pip pkg pr private pull pytest restore return reward rspec sbin score scorer "
+    "scoring show sitecustomize skip solution solutions spec specs stdin test testing tests "
+    "time timedatectl timeit truth unittest unzip usercustomize verifier verify vitest "
+    "xfail xit"
 )
 _HIGH, _MEDIUM = FindingSeverity.HIGH, FindingSeverity.MEDIUM
 _NOTHING: Final = re.compile(r"^(?:true|:|exit 0|echo\b.*|/bin/true)$")

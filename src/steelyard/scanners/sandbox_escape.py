@@ -22,15 +22,16 @@ from steelyard.scanners.reporting import Hit
 from steelyard.scanners.rule_scanner import Judge, RuleScanner
 
 TRIGGERS: Final = words(
-    "169 agent arp base64 bwrap capsh cgroup chisel chmod chroot cloudflared connect "
-    "connection containerd crictl crio ctr curl debugfs deepce dev dig dirtycow dirtypipe "
-    "dnscat dnscat2 docker drill dup2 eval ex fetch find fping fsockopen gcore gdb getcap "
-    "gshadow host http https httpx insmod install iodine ip kexec kmem kubectl linenum "
-    "linpeas lldb ltrace masscan mem metadata modprobe mount nc ncat nerdctl netcat "
-    "netdiscover netns ngrok nmap nsenter nslookup passwd perl php ping pivot pkexec podman "
-    "preload proc pspy ptrace ptunnel pty pwnkit reptyr requests rmmod ruby runc rustscan "
-    "setcap setns shadow socat sock ssh strace sudoers sys sysctl tcp tcpsocket telnet "
-    "token udp umount unshadow unshare urlopen wget xxd zmap"
+    "169 4711 4755 4777 6755 agent arp base64 bwrap capsh cgroup chisel chmod chroot "
+    "cloudflared connect connection containerd crictl crio ctr curl debugfs deepce dig "
+    "dirtycow dirtypipe dnscat dnscat2 docker drill dup2 eval fetch fping fsockopen gcore "
+    "gdb getcap gshadow https httpx insmod iodine kexec kmem kubectl linenum linpeas lldb "
+    "ltrace masscan mem metadata modprobe mount nc ncat nerdctl netcat netdiscover netns "
+    "ngrok nmap nsenter nslookup nvme0n1 passwd perm ping pivot pkexec podman popen preload "
+    "proc pspy ptrace ptunnel pty pwnkit reptyr requests rmmod runc rustscan sda sda1 sdb "
+    "serviceaccount setcap setns shadow socat sock sockaddr socket ssh strace sudoers sys "
+    "sysctl tcp tcpsocket telnet udp umount unshadow unshare urlopen vda vda1 vdb wget "
+    "xargs xvda xxd zmap"
 )
 _SCANNERS: Final = frozenset(
     {"nmap", "masscan", "zmap", "arp-scan", "netdiscover", "rustscan", "fping"}

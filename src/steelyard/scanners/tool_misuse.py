@@ -23,14 +23,14 @@ from steelyard.scanners.reporting import Hit
 from steelyard.scanners.rule_scanner import Judge, RuleScanner
 
 TRIGGERS: Final = words(
-    "aria2c atob auth aws b64decode base32 base64 blkdiscard chgrp chmod chown claude clean "
-    "codex credentials curl dd delete docker dsa ecdsa ed25519 env environ eval exec fdisk "
-    "fetch fromhex fstab ftp gcloud gh git halt hosts httpx init key kill killall killall5 "
-    "killpg kube kubectl mkfs mv nc ncat netcat netrc node openssl parted passwd password "
-    "perl pgpass php pkill poweroff printenv push pypirc reboot remove requests rimraf rm "
-    "rmdir rmsync rmtree rsa rsync ruby scp sda sdb secret security service sgdisk shadow "
-    "shred shutdown skill socat srm ssh system systemctl tar telinit token trash truncate "
-    "unhexlify unlink urllib urlopen urlretrieve vda vdb wget wipefs xxd"
+    "aria2c atob auth aws b64decode base32 base64 blkdiscard buffer chgrp chmod chown "
+    "claude clean codex credentials curl dd delete docker dsa ecdsa ed25519 env environ "
+    "eval fdisk fetch fromcharcode fromhex fstab ftp gcloud gh halt hosts httpx init key "
+    "kill killall killall5 killpg kube kubectl mkfs mnt mv nc ncat netcat netrc openssl "
+    "parted passwd password pgpass pkill poweroff printenv push pypirc reboot remove "
+    "requests rimraf rm rmdir rmsync rmtree rsa rsync scp sda sdb secret security service "
+    "sgdisk shadow shred shutdown skill socat srm ssh systemctl telinit token trash "
+    "truncate unhexlify unlink urllib urlopen urlretrieve vda vdb wget wipefs xxd"
 )
 
 

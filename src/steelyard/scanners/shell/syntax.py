@@ -38,6 +38,7 @@ MAX_DEPTH: Final = 40
 _CALLS: Final = 400
 """Of the parser's progress: some 25 ms."""
 _LINES: Final = 200
+_SHORT_BYTES: Final = 1024
 _OPEN_DOCUMENTS: Final = 8
 _ESCAPED: Final = re.compile(r"\\(\n|.)", re.DOTALL)
 _ESCAPED_IN_QUOTES: Final = re.compile(r'\\([\\"$`\n])')
@@ -96,6 +97,8 @@ def _tree(
         return budget[0] < 0
 
     parser = _parser()
+    if len(data) <= _SHORT_BYTES:  # too short to take long: no need to count its steps
+        return _Reader(data, written, documents).sequence(parser.parse(data).root_node, 0)
     try:
         tree = parser.parse(lambda at, _point: data[at : at + 8192], progress_callback=is_over)
     except ValueError:  # stopped by `is_over`
