@@ -20,6 +20,7 @@ from steelyard.fix.manifest import (
     read_manifest,
 )
 from steelyard.fix.sealed_tree import SealedTreeChanged, lay_out, lay_out_files
+from steelyard.fix.sealing import not_captured
 from steelyard.fix.store_git import Store, StoreDamaged
 from steelyard.fix.trial_tree import TreeMethod, make_tree
 from tests.fix.world import World, run_git
@@ -186,3 +187,26 @@ def test_paths_clash_where_lower_case_makes_two_one(words: list[str]) -> None:
 def _prefixes(path: str) -> list[str]:
     words = path.split("/")
     return ["/".join(words[: i + 1]) for i in range(len(words))]
+
+
+def test_a_worktree_can_go_where_its_sealed_tree_holds_all_of_it(tmp_path: Path) -> None:
+    world = World(tmp_path / "w")
+    worktree = world.candidate({"src/app.py": "def answer():\n    return 2\n"})
+    (worktree / "src/__pycache__").mkdir()
+    (worktree / "src/__pycache__/app.pyc").write_bytes(b"x")
+    sealed = world.seal(worktree)
+
+    def lost() -> list[str]:
+        return not_captured(worktree, world.store, world.base, sealed)
+
+    assert lost() == []
+    (worktree / "notes.log").write_text("ignored by Git, and somebody's")
+    assert lost() == ["notes.log"]
+    (worktree / "notes.log").unlink()
+    (worktree / "src/app.py").write_text("def answer():\n    return 9\n")
+    assert lost() == ["src/app.py"]
+    run_git(worktree, "add", "-A")
+    (worktree / "src/app.py").write_text("def answer():\n    return 2\n")
+    assert lost() == ["src/app.py"], "staged, and nowhere else"
+    run_git(worktree, "add", "-A")
+    assert lost() == []

@@ -12,6 +12,7 @@ import asyncio
 import errno
 import os
 import secrets
+import shutil
 import sys
 from collections.abc import Collection, Sequence
 from pathlib import Path
@@ -74,12 +75,19 @@ class LocalRunner:
             if await asyncio.to_thread(has_reflinks, self.base):
                 self.method = TreeMethod.REFLINK
             return
-        self.method = TreeMethod.OVERLAY
-        if not await runner_probe.try_walls(self):
-            self.method = TreeMethod.COPY
-            if await asyncio.to_thread(has_reflinks, self.base):
-                self.method = TreeMethod.REFLINK
-            await runner_probe.try_walls(self)
+        if self._can_name_layers() and await self._try(TreeMethod.OVERLAY):
+            return
+        has_links = await asyncio.to_thread(has_reflinks, self.base)
+        await self._try(TreeMethod.REFLINK if has_links else TreeMethod.COPY)
+
+    async def _try(self, method: TreeMethod) -> bool:
+        self.method = method
+        return await runner_probe.try_walls(self)
+
+    def _can_name_layers(self) -> bool:
+        """True where an overlay's options can hold our paths, and there is what mounts it."""
+        plain = not set(str(self.base)) & set(",:\\")
+        return plain and shutil.which("unshare") is not None and shutil.which("mount") is not None
 
     def _settle(self) -> None:
         self.base.mkdir(parents=True, exist_ok=True)

@@ -162,6 +162,7 @@ def seal(
         SealingRefused: every file that stands in the way.
         EditedWhileSealing: it changed meanwhile.
     """
+    store.put_right()
     leave = _Left(store.ignored(worktree, parent_tree), parent)
     try:
         with OpenTree(worktree) as tree:
@@ -195,6 +196,25 @@ def seal(
         tuple(sorted(leave.seen)),
         (earlier or {}).get(tree_id),
     )
+
+
+def not_captured(worktree: Path, store: Store, parent: TreeManifest, sealed: Sealed) -> list[str]:
+    """List what would be lost with a worktree: files, ignored ones too, and staged contents.
+
+    Empty where the sealed tree holds all of it: then the worktree can be removed. Blocking.
+    """
+    found: set[str] = set()
+    leave = _Left(store.ignored(worktree, sealed.tree_id), sealed.manifest)
+    with OpenTree(worktree) as tree:
+        listing = list_tree(tree.fd, leave=leave)
+        found |= {path for path, _ in listing.refused}
+        for one in listing.files:
+            if entry_of(one, tree.read(one)) != sealed.manifest.by_path.get(one.path):
+                found.add(one.path)
+    known = {entry.blob for entry in (*parent.entries, *sealed.manifest.entries)}
+    found |= leave.seen
+    found |= {path for path, blob in store.staged(worktree).items() if blob not in known}
+    return sorted(path for path in found if not set(path.split("/")) & set(_CACHES))
 
 
 def compared(parent: TreeManifest, entries: Mapping[str, Entry]) -> list[Change]:

@@ -63,10 +63,13 @@ class Store:
         if not (folder / "HEAD").exists():
             folder.parent.mkdir(parents=True, exist_ok=True)
             git(["init", "--quiet", "--bare", "--template=", str(folder)])
-        self.was_meddled_with = self._put_right()
+        self.was_meddled_with = self.put_right()
         """True where its configuration was not ours; it is again."""
 
-    def _put_right(self) -> bool:
+    def put_right(self) -> bool:
+        """Make the configuration ours again, and take away hooks and alternates; True where
+        somebody had changed something. A candidate's own Git commands could.
+        """
         config = self.folder / "config"
         is_ours = _text_of(config) == CONFIG
         stray = [self.folder / name for name in ("config.worktree", "hooks", "info/attributes")]
@@ -201,6 +204,7 @@ class Store:
         Raises:
             GitFailed: there is a worktree of that name already.
         """
+        self.put_right()
         words = ["worktree", "add", "--quiet", "--detach", "--no-checkout", str(folder)]
         git([*words, self.commit_of(tree)], self.repository)
         write_files(folder, self.contents(manifest.entries))
@@ -235,6 +239,12 @@ class Store:
             words = ["ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory"]
             listed = git(words, asked, cwd=folder)
         return frozenset(os.fsdecode(path) for path in listed.split(b"\0")[:-1])
+
+    def staged(self, folder: Path) -> dict[str, str]:
+        """Give the content's name for each path that a worktree's own index holds."""
+        listed = git(["ls-files", "--stage", "-z"], self._worktree(folder), cwd=folder)
+        rows = [row.partition(b"\t") for row in listed.split(b"\0")[:-1]]
+        return {os.fsdecode(path): head.split()[1].decode() for head, _, path in rows}
 
     def is_whole(self) -> bool:
         """Ask Git whether all that is pinned is there."""

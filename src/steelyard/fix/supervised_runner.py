@@ -7,8 +7,10 @@ import errno
 import json
 import os
 import secrets
+import select
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -31,6 +33,7 @@ from steelyard.fix.trial_tree import TrialTree
 FIRST_FD: Final = 5
 """The number of a program's first descriptor of `Stage.fds`."""
 _PATIENCE_S: Final = 10.0
+_LAST_CHANCE_MS: Final = 2000
 
 
 async def run_supervised(stage: Stage, tree: TrialTree, watch: Watch) -> StageEnd:
@@ -44,7 +47,7 @@ async def run_supervised(stage: Stage, tree: TrialTree, watch: Watch) -> StageEn
     token = f"fix-{tree.folder.name}-{secrets.token_hex(8)}"
     status_read, status_write = os.pipe2(os.O_CLOEXEC)
     control_read, control_write = os.pipe2(os.O_CLOEXEC)
-    ours = [status_read, control_write]
+    ours, theirs = [status_read, control_write], [status_write, control_read]
     told = {
         "argv": list(stage.argv),
         "cwd": str(tree.top / stage.cwd),
@@ -67,14 +70,31 @@ async def run_supervised(stage: Stage, tree: TrialTree, watch: Watch) -> StageEn
     )
 
     async def let_go(_process: processes.Process) -> None:
-        for fd in (status_write, control_read):
-            os.close(fd)
+        while theirs:
+            os.close(theirs.pop())
+
+    def ask_for_the_end() -> None:
+        ours.remove(control_write)
+        os.close(control_write)  # the supervisor ends everything, then itself
+
+    def last_chance(pid: int) -> list[int]:
+        """Let the supervisor do it where we were cancelled: once it is gone, nobody adopts."""
+        if control_write in ours:
+            ask_for_the_end()
+        with suppress(ProcessLookupError):
+            pidfd = os.pidfd_open(pid)
+            try:
+                waiting = select.poll()
+                waiting.register(pidfd, select.POLLIN)
+                waiting.poll(_LAST_CHANCE_MS)
+            finally:
+                os.close(pidfd)
+        return descendants(pid)
 
     async def look() -> str | None:
         if (reason := await watch()) is not None and control_write in ours:
             watch.reason = reason
-            os.close(control_write)  # the supervisor ends everything, then itself
-            ours.remove(control_write)
+            ask_for_the_end()
         return None
 
     async def end_rest() -> None:
@@ -91,11 +111,11 @@ async def run_supervised(stage: Stage, tree: TrialTree, watch: Watch) -> StageEn
             watch=look,
             watch_every_s=WATCH_EVERY_S,
             end_tree=end_rest,
-            find_more=descendants,
+            find_more=last_chance,
         )
         said = os.read(status_read, 65536)
     finally:
-        for fd in ours:
+        for fd in ours + theirs:
             os.close(fd)
     return await _supervised_end(said, ended, watch, stage)
 
