@@ -118,12 +118,12 @@ async def _build(engine: Engine, build: ImageBuild, name: str, pull: PullPolicy)
     # An engine of Docker's ends a build's steps itself.
     mark = f"steelyard-build-{build.digest[:24]}" if facts.is_podman and facts.is_local else None
     if mark is not None:
-        await end_build(mark)  # of one that a killed process had asked for
+        await end_build(engine, mark)  # of one that a killed process had asked for
     try:
         await _followed(engine, build, name, lines, made, mark)
     except BaseException:
         if mark is not None:
-            await finished(end_build(mark))
+            await finished(end_build(engine, mark))
         await finished(_remove_images(engine, [one for one in made if not _is_in(one, before)]))
         raise
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import signal
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -23,6 +24,7 @@ OWNER_LABEL: Final = "steelyard.owner"
 _BUILD_ROUNDS: Final = 50
 _BUILD_PAUSE_S: Final = 0.1
 _HOSTS_BYTES: Final = 64 * 1024
+_LAYER: Final = re.compile(r" / / .*[, ]upperdir=[^ ,]*/overlay/([0-9a-f]{64})/diff")
 _LABELS: Final = ("run", "task", "attempt")
 _LABEL_CHARS: Final = 200
 
@@ -133,22 +135,47 @@ async def end_leftovers(engine: Engine, tokens: Sequence[str]) -> None:
         await remove_container(engine, container)
 
 
-async def end_build(mark: str) -> None:
+async def end_build(engine: Engine, mark: str) -> None:
     """End what a build's steps still run; podman lets them run on after whoever asked has gone.
 
-    A step that prints without end would stay for ever: nobody reads what it says.
+    A step that prints without end would stay for ever, its container with it: nobody reads what
+    it says.
 
     Args:
+        engine: podman, of this machine.
         mark: a host's name that stands in `/etc/hosts` of this build's steps alone.
+
+    Raises:
+        EnvironmentFault: the engine does not answer.
     """
+    layers: set[str] = set()
     for _ in range(_BUILD_ROUNDS):
-        if not await in_thread(_end_marked, mark.encode()):
-            return
+        if not await in_thread(_end_marked, mark.encode(), layers):
+            break
         await asyncio.sleep(_BUILD_PAUSE_S)
+    folder = (await engine.facts()).storage_folder
+    if layers and folder is not None:
+        for container in await in_thread(_containers_on, Path(folder), layers):
+            with suppress(EngineRefusal):  # podman has removed it itself
+                await engine.call(
+                    "DELETE", f"containers/{container}", doing="removing a build's container",
+                    params={"force": "1"},
+                )  # fmt: skip
 
 
-def _end_marked(mark: bytes) -> int:
+def _containers_on(storage: Path, layers: set[str]) -> list[str]:
+    """Name a storage's containers whose files lie in these layers; a build's have no other mark."""
+    with suppress(OSError, ValueError):
+        listed = orjson.loads((storage / "overlay-containers/containers.json").read_bytes())
+        return [str(one["id"]) for one in listed if one.get("layer") in layers]
+    return []
+
+
+def _end_marked(mark: bytes, layers: set[str]) -> int:
     marked = [pid for pid in _pids() if _is_marked(pid, mark)]
+    for pid in marked:
+        with suppress(OSError):
+            layers.update(_LAYER.findall(Path(f"/proc/{pid}/mountinfo").read_text()))
     # Whoever passes on what a step prints waits for a reader that has gone.
     runtimes = {parent for pid in marked if (parent := _parent_of(pid)) not in marked}
     for pid in marked:
@@ -187,7 +214,7 @@ def _is_marked(pid: int, mark: bytes) -> bool:
     """True where a process sees the host's name; bounded, for the file is a hostile build's."""
     with suppress(OSError):
         flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
-        fd = os.open(f"/proc/{pid}/root/etc/hosts", flags)
+        fd = os.open(Path("/proc", str(pid), "root", "etc", "hosts"), flags)
         try:
             return mark in os.read(fd, _HOSTS_BYTES)
         finally:
