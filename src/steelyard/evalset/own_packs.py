@@ -67,7 +67,7 @@ def pack_folders(node: Node, folder: Path) -> Iterator[PackEntry]:
             for path in sorted(found):
                 if _may_be_pack(path):
                     yield PackEntry(path.resolve(), where)
-        except (OSError, ValueError, NotImplementedError) as error:
+        except (OSError, ValueError) as error:
             problem = Problem(f"{text!r} is no pattern of folders: {error}", where)
             yield PackEntry(folder, where, problem)
         return
