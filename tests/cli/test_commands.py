@@ -193,7 +193,8 @@ def test_a_dry_run_shows_what_would_run_and_no_secret(
     assert (text.status, document.status) == (0, 0)
     for shown in (
         "humaneval", "chat", "host_process", "gpt (temperature=1)", "models.example:8443",
-        "k 3, avg", "without HumanEval/3; at most 5", "the latest compatible run", "${DRY_KEY}", "16",
+        "k 3, avg", "without HumanEval/3; at most 5", "the latest compatible run", "${DRY_KEY}",
+        "16",
     ):  # fmt: skip
         assert shown in text.out
     for secret in ("hunter22", "sk-12345678", "org-12345678"):
