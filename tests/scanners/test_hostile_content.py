@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from steelyard.components.model import ToolCall
@@ -23,6 +23,7 @@ from steelyard.scanners.shell.walking import ShellState, commands_of
 from steelyard.scanners.tool_misuse import ToolMisuse
 from steelyard.testing.fake_run import FakeScannedAttempt
 
+SLOW = (HealthCheck.too_slow,)  # a machine that is busy says nothing of the code
 SCANNERS: tuple[type[Scanner], ...] = (RewardHacking, ToolMisuse, SandboxEscape)
 
 
@@ -144,7 +145,7 @@ def test_the_filter_of_instructions_is_linear(text: str) -> None:
 
 
 @given(st.text(max_size=300))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150, deadline=None, suppress_health_check=SLOW)
 def test_no_text_makes_the_shell_reader_fail(text: str) -> None:
     for command in commands_of(text, ShellState()):
         assert isinstance(command.name, str)
@@ -159,7 +160,7 @@ _PIECES = st.sampled_from(
 
 
 @given(st.lists(_PIECES, max_size=40).map(" ".join))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200, deadline=None, suppress_health_check=SLOW)
 def test_no_command_makes_a_scanner_fail_and_evidence_stands_in_the_step(text: str) -> None:
     step = Step("agent", "", tool_calls=(ToolCall("1", "sh", text),))
     for component in SCANNERS:
@@ -179,8 +180,14 @@ _JSON = st.recursive(
 )  # fmt: skip
 
 
+@pytest.mark.parametrize("text", ["echo a ²> b", "seq ² ٣", "rm {²..٣}", "kill -² ³", "nc ² ²-³"])
+def test_digits_of_other_scripts_are_no_numbers_of_ours(text: str) -> None:
+    for component in SCANNERS:
+        scanned(component, ran(text))
+
+
 @given(_JSON, st.sampled_from(["Bash", "Edit", "python", "delete_file", "", "apply_patch", "x"]))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200, deadline=None, suppress_health_check=SLOW)
 def test_no_arguments_make_a_scanner_fail(arguments: object, name: str) -> None:
     step = Step("agent", "", tool_calls=(ToolCall("1", name, json.dumps(arguments)),))
     for component in SCANNERS:

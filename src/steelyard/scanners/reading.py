@@ -17,7 +17,7 @@ from steelyard.components.steps import Step
 from steelyard.scanners.acts import Act, Code, Command, How, Reach, Touch
 from steelyard.scanners.effects import effects_of, host_of, language_of
 from steelyard.scanners.python_code import python_acts
-from steelyard.scanners.shell.paths import resolved
+from steelyard.scanners.shell.paths import name_of, resolved
 from steelyard.scanners.shell.tree import Sequence_
 from steelyard.scanners.shell.walking import ShellState, commands_of
 from steelyard.scanners.shell.wrappers import SHELLS
@@ -26,6 +26,7 @@ from steelyard.scanners.tools import (
     Piece,
     ProgramText,
     ShellText,
+    bare_command,
     call_pieces,
     message_pieces,
 )
@@ -59,8 +60,11 @@ class Reader:
     def __init__(self, triggers: frozenset[str] | None = None) -> None:
         self._triggers = None if triggers is None else triggers | _ALWAYS
         self._state = ShellState()
+        self.is_guess = False
+        """True while what is given was only said, alone on its line: nobody saw it run."""
         self._files: OrderedDict[str, str] = OrderedDict()
         """What the agent wrote, the last files of it: scripts may be run later."""
+        self._names: set[str] = set()
 
     def acts(self, step: Step, *, was_answered: bool = True) -> Iterator[Act]:
         """Give what a step did.
@@ -85,6 +89,11 @@ class Reader:
                     self._note(piece)
                     yield piece
         if step.source == "agent" and not step.tool_calls and step.message:
+            if (bare := bare_command(step.message)) is not None:
+                self.is_guess = not was_answered and not step.results
+                if self._may_matter(bare.text):
+                    yield from self._shell(bare.text, None)
+                self.is_guess = False
             if not was_answered and not step.results and not step.message.startswith("$ "):
                 return
             for said in message_pieces(step):
@@ -109,6 +118,7 @@ class Reader:
         # Words that are put together, letter by letter, are in no text as they are.
         return (
             not self._triggers.isdisjoint(found)
+            or any(name in text for name in self._names)
             or "$'" in text
             or "\\x" in text
             or ":|:" in text
@@ -163,7 +173,9 @@ class Reader:
         else:
             code = Code(language, content, command.text)
             yield code
-            yield from self._code(code, command.cwd, depth)
+            for act in self._code(code, command.cwd, depth):
+                # Its lines stand in an earlier step: here, what runs it is the evidence.
+                yield replace(act, text=command.text)
 
     def _code(self, code: Code, cwd: str, depth: int) -> Iterator[Act]:
         if depth > _MAX_DEPTH:
@@ -173,23 +185,24 @@ class Reader:
             return
         for act in python_acts(code.source, code.text, cwd):
             if isinstance(act, str):
-                yield from self._run_text(act, code.text, cwd, depth)
+                yield from self._run_text(act, code, cwd, depth)
             elif isinstance(act, Command):
                 yield from self._command(act, depth + 1)
             else:
                 yield act
 
-    def _run_text(self, text: str, evidence: str, cwd: str, depth: int) -> Iterator[Act]:
+    def _run_text(self, text: str, code: Code, cwd: str, depth: int) -> Iterator[Act]:
         for command in commands_of(text, ShellState(cwd)):
             via = (*command.via, "program")
-            yield from self._command(replace(command, text=evidence, via=via), depth + 1)
+            stands = command.text if command.text in code.source else code.text
+            yield from self._command(replace(command, text=stands, via=via), depth + 1)
 
     def _other_code(self, code: Code, cwd: str, depth: int) -> Iterator[Act]:
         """Programs of other languages: the texts in them that are commands or addresses."""
         source = code.source[:MAX_KEPT_CHARS]
         for count, found in enumerate(_SYSTEM.finditer(source)):
             if count < 20:
-                yield from self._run_text(found[1], code.text, cwd, depth)
+                yield from self._run_text(found[1], code, cwd, depth)
         for count, found in enumerate(_DELETES.finditer(source)):
             if count < 20:
                 path = resolved(found[1], cwd)
@@ -209,6 +222,7 @@ class Reader:
         self._files[act.path] = (before + act.content)[:MAX_KEPT_CHARS]
         if len(self._files) > MAX_KEPT_FILES:
             self._files.popitem(last=False)
+        self._names = {name_of(path) for path in self._files}
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import ClassVar, Final, Protocol
 
@@ -17,6 +17,8 @@ from steelyard.scanners.reading import Reader
 from steelyard.scanners.reporting import Hit, Report
 
 _STEPS_BETWEEN_TURNS: Final = 32
+GUESS_CONFIDENCE: Final = 0.5
+"""Of a command that was only said."""
 LEFT_CONFIDENCE: Final = 0.5
 """Of what stands in a file that was left: nobody saw it run."""
 
@@ -50,7 +52,9 @@ class _Pass:
         if step.tool_calls or step.source == "agent":
             for act in self.reader.acts(step, was_answered=was_answered):
                 for hit in self.judge.of_act(act):
-                    self.report.add(hit, step, number)
+                    sure = min(hit.confidence, GUESS_CONFIDENCE)
+                    seen = replace(hit, confidence=sure) if self.reader.is_guess else hit
+                    self.report.add(seen, step, number)
         for hit in self.judge.of_step(step):
             self.report.add(hit, step, number)
 

@@ -27,6 +27,15 @@ _FENCE: Final = re.compile(
     r"(.*?)^[ \t]*```",
     re.MULTILINE | re.DOTALL,
 )
+_MAX_BARE_CHARS: Final = 1000
+_BARE: Final = re.compile(
+    r"(?:sudo |cd \S+ && )?(?:curl|wget|nc|ncat|ssh|scp|docker|kubectl|git|rm|cat|chmod|chown|kill|"
+    r"pkill|nsenter|unshare|mount|umount|python3?|bash|sh|dd|mkfs\S*|nmap|dig|nslookup|find|echo|"
+    r"printf|sed|mv|cp|ls|gdb|strace|insmod|capsh|env|printenv|xargs) +[-./~$'\"\w:]"
+)
+_PROSE: Final = re.compile(
+    r"[.!?:]$|,\s|\b(?:the|this|that|is|are|was|would|should|will|because|to the|it)\b"
+)
 _COMMAND_KEYS: Final = (
     "command",
     "cmd",
@@ -129,6 +138,13 @@ def message_pieces(step: Step) -> Iterator[ShellText]:
             yield ShellText(_without_prompts(found[2]))
     elif message.startswith("$ "):
         yield ShellText(message[2:].partition("\n")[0])
+
+
+def bare_command(message: str) -> ShellText | None:
+    """Give a message that is one command and nothing else; None where it may be a sentence."""
+    if len(message) > _MAX_BARE_CHARS or "\n" in message or not _BARE.match(message):
+        return None
+    return None if _PROSE.search(message) else ShellText(message)
 
 
 def _without_prompts(text: str) -> str:

@@ -24,6 +24,7 @@ _FAILED: Final = re.compile(
     r"\bfailed\b|traceback|refused|denied|could not",
     re.IGNORECASE,
 )
+_REFUSED: Final = re.compile(r"argument|json|validation|invalid|pars(?:e|ing)", re.IGNORECASE)
 _UNKNOWN: Final = re.compile(
     r"^\s*(?:<tool_use_error>)?\s*(?:error:?\s*)?(?:no such tool|unknown tool|unsupported call|"
     r"tool [`'\"]?[\w.-]+[`'\"]? (?:is )?(?:not found|does not exist|not available)|"
@@ -58,7 +59,8 @@ class Calls:
         if len(self._names) > _MAX_OPEN:
             self._names.clear()
         self._names[call.id] = call.name
-        if not _is_object(arguments):
+        # Some tools take text as it is: a patch, a command. Others say that they cannot read it.
+        if arguments.lstrip()[:1] in ("{", "[") and not _is_object(arguments):
             yield Hit(
                 "malformed-call", _LOW, f"The arguments of {call.name[:60]!r} are no JSON object.",
                 arguments, 0.9,
@@ -66,6 +68,8 @@ class Calls:
 
     def _answered(self, result: ToolResult, step: Step) -> Iterator[Hit]:
         content = result.content
+        if self._last is not None and _REFUSED.search(content[:300]):
+            yield from self._refused(content, step)
         if _UNKNOWN.match(content[:300]):
             name = self._names.get(result.call_id or "", "")
             if not name or name in content[:300] or "tool" in content[:40].lower():
@@ -93,6 +97,14 @@ class Calls:
                 text,
                 0.9,
             )
+
+    def _refused(self, content: str, step: Step) -> Iterator[Hit]:
+        """Judge arguments that were plain text, and that the tool could not read."""
+        name, arguments = self._last or ("", "")
+        if arguments.strip() and arguments.lstrip()[:1] not in ("{", "["):
+            shown = arguments if step.tool_calls else content[:200]
+            said = f"The arguments of {name[:60]!r} are no JSON object."
+            yield Hit("malformed-call", _LOW, said, shown, 0.85)
 
 
 def _shown(content: str) -> str:

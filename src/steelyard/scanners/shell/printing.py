@@ -27,7 +27,7 @@ def printed(command: Command) -> str | None:
         for value in values[:50]:
             form = re.sub(r"%(?:s|b|q|d)", lambda _, value=value: value, form, count=1)  # type: ignore[misc]
         return _unescaped(form)
-    if command.name == "seq" and command.args and all(one.isdigit() for one in command.args):
+    if command.name == "seq" and command.args and all(one.isdecimal() for one in command.args):
         numbers = [int(one[:6]) for one in command.args]
         first, last = (numbers[0], numbers[-1]) if len(numbers) > 1 else (1, numbers[0])
         return "\n".join(str(one) for one in range(first, min(last, first + 50) + 1))

@@ -227,7 +227,7 @@ class _Reader:
         op, target = "", Word(())
         for child in syntax.children:
             if child.type == "file_descriptor":
-                fd = int(self._text(child)[:4]) if self._text(child).isdigit() else None
+                fd = int(self._text(child)[:4]) if self._text(child).isdecimal() else None
             elif child.type == "ERROR" or not child.is_named:
                 op += self._text(child)
             elif not target.parts:
