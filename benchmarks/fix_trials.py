@@ -114,7 +114,7 @@ def copy_ratio(origin: Path, times: int) -> tuple[float, float]:
         theirs.append(time.perf_counter() - began_s)
         shutil.rmtree(runner.base / f"cp{number}")
         began_s = time.perf_counter()
-        tree = make_tree(runner.base / f"t{number}", [sealed], TreeMethod.COPY, owner=None)
+        tree = make_tree(runner.base, f"t{number}", [sealed], TreeMethod.COPY, owner=None)
         ours.append(time.perf_counter() - began_s)
         tree.remove()
     return median(ours[1:]), median(theirs[1:])

@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 import textwrap
+import time
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +21,7 @@ from typing import Any
 import pytest
 
 from steelyard.components.values import Trust
+from steelyard.fix.local_runner import LocalRunner
 from steelyard.fix.trial import Limits, Outcome, PlacedFile, Program, run_trial
 from steelyard.fix.trial_tree import TreeMethod, make_tree
 from tests.fix.attacks import (
@@ -28,6 +30,7 @@ from tests.fix.attacks import (
     are_held,
     expected_trust,
     naive,
+    running,
     with_subject,
 )
 from tests.fix.world import PYTHON, World, make_repository, run_git, try_out
@@ -121,6 +124,7 @@ def test_row_18_a_trial_is_told_its_seed_and_nothing_else(tmp_path: Path) -> Non
         import os, sys
         told = " ".join(f"{name}={value}" for name, value in os.environ.items())
         told += " ".join(sys.argv) + os.getcwd() + " ".join(os.listdir("/proc/self/fd"))
+        told += open("/proc/self/mountinfo").read() + open("/proc/self/cgroup").read()
         if "trial-number-3" not in told: raise ValueError
         """
     )
@@ -236,7 +240,7 @@ def test_row_33_nothing_written_in_a_trial_reaches_the_sealed_tree(tmp_path: Pat
         assert (plan.sealed.folder / "src/data.txt").read_text() == "sealed!"
         plan.sealed.check()
         for method in (TreeMethod.COPY,):
-            tree = make_tree(runner.base / "x", [plan.sealed], method, owner=runner.owner)
+            tree = make_tree(runner.base, "x", [plan.sealed], method, owner=runner.owner)
             inodes = {(p.stat().st_dev, p.stat().st_ino) for p in tree.top.rglob("*")}
             sealed = {(p.stat().st_dev, p.stat().st_ino) for p in plan.sealed.folder.rglob("*")}
             assert not inodes & sealed
@@ -354,7 +358,7 @@ def test_a_benchmark_that_never_ends_and_one_that_is_stopped(tmp_path: Path) -> 
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        assert list(runner.base.glob("t*-*")) == [], "no trial leaves a folder"
+        assert list(runner.base.glob("trial-*")) == [], "no trial leaves a folder"
         runner.close()
 
     asyncio.run(main())
@@ -391,3 +395,51 @@ def test_the_search_path_and_a_virtual_environment_in_the_checkout_are_there(
     result = try_out(world, {}, benchmark=Program(("own-tool", "bench/benchmark.py")))
     assert result.metrics == {"answer": HONEST}, result
     assert not result.is_marked, "no Python that we could put anything in front of"
+
+
+DRIVER = """
+import asyncio, sys
+from dataclasses import replace
+from pathlib import Path
+sys.path.insert(0, {root!r})
+from steelyard.fix.trial import run_trial
+from tests.fix.world import World
+async def main():
+    world = World(Path({folder!r}))
+    runner = world.runner()
+    await runner.prepare()
+    plan = await world.plan(runner, {{"src/app.py": {code!r}}})
+    await run_trial(replace(plan, trial="t41"), runner)
+asyncio.run(main())
+"""
+
+
+def test_a_trial_ends_with_whoever_started_it_and_its_folder_is_found(tmp_path: Path) -> None:
+    marker = f"m{os.getpid()}{time.monotonic_ns()}"
+    code = f"""
+import os, subprocess, sys, time
+def answer():
+    words = [sys.executable, "-c", "import time; time.sleep(60)  # {marker}"]
+    subprocess.Popen(words, start_new_session=True, env={{}})
+    subprocess.run(words)
+"""
+    program = DRIVER.format(
+        root=str(Path(__file__).parents[2]), folder=str(tmp_path / "w"), code=code
+    )
+    driver = subprocess.Popen([sys.executable, "-c", program], cwd="/")
+    deadline = time.monotonic() + 60
+    while len([pid for pid in running(marker) if pid != driver.pid]) < 2:
+        assert driver.poll() is None, "it ended too soon"
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    driver.kill()
+    driver.wait()
+    deadline = time.monotonic() + 20
+    while running(marker):
+        assert time.monotonic() < deadline, "processes of the trial outlive its driver"
+        time.sleep(0.05)
+    origin = tmp_path / "w" / "app"
+    runner = LocalRunner(origin, origin / ".steelyard" / "trials")
+    assert runner.remove_leftovers({"t40"}) == []
+    assert len(runner.remove_leftovers({"t41"})) == 1
+    assert list(runner.base.glob("trial-*")) == []

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from steelyard.fix.manifest import Entry, Mode, TreeManifest
 from steelyard.fix.python_words import is_pytest, own_modules, pytest_shield, python_command
 from steelyard.fix.runner_probe import weaknesses
 from steelyard.fix.sealing import PathRules
+from steelyard.fix.walls import listening_sockets
 
 
 @pytest.mark.parametrize(
@@ -103,3 +106,17 @@ TIGHT = (
 def test_each_finding_of_the_probe_has_a_value_that_fails_it(was: str, is_: str, said: str) -> None:
     assert weaknesses(TIGHT.encode()) == []
     assert said in "; ".join(weaknesses(TIGHT.replace(was, is_).encode()))
+
+
+def test_sockets_that_daemons_listen_on_are_found_and_those_hidden_anyway_left_out() -> None:
+    text = (
+        "Num RefCount Protocol Flags Type St Inode Path\n"
+        "0: 00000002 00000000 00010000 0001 01 21 /var/lib/lxd/unix.socket\n"
+        "0: 00000002 00000000 00010000 0001 01 22 /run/docker.sock\n"
+        "0: 00000002 00000000 00010000 0001 01 23 @abstract\n"
+        "0: 00000003 00000000 00000000 0001 03 24\n"
+        "0: 00000002 00000000 00010000 0001 01 25 /srv/app/.steelyard/own\n"
+        "0: 00000002 00000000 00010000 0001 01 26 /srv/with space/socket\n"
+    )
+    found = listening_sockets(text, Path("/srv/app"))
+    assert found == (Path("/srv/with space/socket"), Path("/var/lib/lxd/unix.socket"))

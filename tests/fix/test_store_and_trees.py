@@ -100,7 +100,7 @@ def changes(action: Any, tmp_path: Path) -> dict[str, str]:
     source.write_text("one\n")
     files = dict.fromkeys(("a", "d/b", "d/c", "e/f"), (source, False))
     layer = lay_out_files(files, tmp_path / "layers", owner=None)
-    tree = make_tree(tmp_path / "t1", [layer], TreeMethod.COPY, owner=None)
+    tree = make_tree(tmp_path, "t1", [layer], TreeMethod.COPY, owner=None)
     try:
         action(tree.top)
         return tree.changed()

@@ -49,7 +49,7 @@ def test_each_connection_is_a_subject_of_its_own(tmp_path: Path) -> None:
     assert result.trust is expected_trust(has_subject=True)
     assert result.stages[0].name == "benchmark"
     assert running("src/echo.py") == []
-    assert list((world.state / "trials").glob("t1-*")) == []
+    assert list((world.state / "trials").glob("trial-*")) == []
 
 
 def test_a_subject_that_does_not_answer_is_ended_with_the_trial(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from steelyard.environments.sandbox_limits import find_holders, may_limit_others
 from steelyard.environments.tree_copy import remove_tree
 from steelyard.fix import held_runner, runner_probe, supervised_runner, walls
 from steelyard.fix.runner_values import Places, RunnerFault, Stage, StageEnd, UnknownEnd, Watch
-from steelyard.fix.trial_tree import TreeMethod, TrialTree, has_reflinks
+from steelyard.fix.trial_tree import TreeMethod, TrialTree, has_reflinks, trial_of
 from steelyard.fix.walls import INSIDE, Isolation
 
 
@@ -113,6 +113,8 @@ class LocalRunner:
         hidden = [*self._more_hidden, *walls.credential_places(self._home)]
         if self.origin not in self.base.parents:
             hidden.append(self.base)
+        sockets = Path("/proc/net/unix").read_text(errors="replace")
+        hidden += [p for p in walls.listening_sockets(sockets, self.origin) if p.exists()]
         hidden = [p for p in hidden if walls.can_be_reached(p, as_other_user=as_other)]
         try:
             may_limit = not as_other or may_limit_others()
@@ -177,7 +179,7 @@ class LocalRunner:
         """
         found = []
         for folder in self.base.iterdir():
-            if folder.name.rpartition("-")[0].split("-subject-")[0] in trials:
+            if trial_of(folder) in trials:
                 remove_tree(folder)
                 found.append(folder.name)
         return sorted(found)

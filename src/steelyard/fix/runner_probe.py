@@ -83,12 +83,14 @@ async def try_walls(runner: LocalRunner) -> bool:
     source = runner.base / f"{folder.name}.sealed"
 
     def make() -> Any:
+        folder.mkdir(mode=0o711)
+        folder.chmod(0o711)
         canary.write_bytes(b"")
         source.write_bytes(b"sealed\n")
         layer = lay_out_files(
             {"sealed": (source, False)}, folder.with_suffix(".layer"), owner=runner.owner
         )
-        return make_tree(folder, [layer], runner.method, owner=runner.owner)
+        return make_tree(folder, "probe", [layer], runner.method, owner=runner.owner)
 
     try:
         tree = await asyncio.to_thread(make)

@@ -85,15 +85,13 @@ class Subjects:
             writer.close()
             return
         self._served += 1
-        task = self._group.create_task(self._serve(self._served, reader, writer))
+        task = self._group.create_task(self._serve(reader, writer))
         self._serving.add(task)
         task.add_done_callback(self._serving.discard)
 
-    async def _serve(
-        self, number: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-    ) -> None:
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            await self._run(number, reader, writer)
+            await self._run(reader, writer)
         except Fault as error:
             self.fault = self.fault or error
         finally:
@@ -101,13 +99,11 @@ class Subjects:
             with suppress(OSError):
                 await writer.wait_closed()
 
-    async def _run(
-        self, number: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-    ) -> None:
+    async def _run(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         program = self.plan.subject
         if program is None:
             raise RuntimeError("a trial without a subject")
-        tree = await asyncio.to_thread(self._make_tree, number)
+        tree = await asyncio.to_thread(self._make_tree)
         fds: list[int] = []
         try:
             to_read, to_write = os.pipe2(os.O_CLOEXEC)
@@ -148,9 +144,9 @@ class Subjects:
                 os.close(fds.pop())
             await asyncio.to_thread(tree.remove)
 
-    def _make_tree(self, number: int) -> TrialTree:
-        folder = self.runner.base / f"{self.plan.trial}-subject-{number}-{os.urandom(4).hex()}"
-        tree = make_tree(folder, [self.plan.sealed], self.runner.method, owner=self.runner.owner)
+    def _make_tree(self) -> TrialTree:
+        plan, runner = self.plan, self.runner
+        tree = make_tree(runner.base, plan.trial, [plan.sealed], runner.method, owner=runner.owner)
         if tree.method is not TreeMethod.OVERLAY:
             for path, is_folder in evaluation_places(self.plan.sealed.manifest, self.plan):
                 if is_folder:

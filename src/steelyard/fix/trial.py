@@ -171,8 +171,7 @@ def _lay_out(course: Course) -> None:
     inputs = {one.path: (one.source, one.is_executable) for one in plan.placed if one.is_input}
     if inputs:
         course.inputs = lay_out_files(inputs, base, owner=runner.owner).folder
-    folder = runner.base / f"{plan.trial}-{secrets.token_hex(4)}"
-    course.tree = make_tree(folder, layers, runner.method, owner=runner.owner)
+    course.tree = make_tree(runner.base, plan.trial, layers, runner.method, owner=runner.owner)
     (course.tree.kit / "start.py").write_bytes(Path(python_start.__file__).read_bytes())
     course.modules = own_modules([layer.manifest for layer in layers], plan.rules)
     if runner.trust(has_subject=False) is Trust.HOST:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
+import secrets
 import stat
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -35,6 +36,8 @@ from steelyard.fix.sealed_tree import SealedTree, SealedTreeChanged
 _FICLONE: Final = 0x40049409
 _CHUNK_BYTES: Final = 1024 * 1024
 _WORKERS: Final = 2
+_PREFIX: Final = "trial-"
+_TRIAL: Final = "whose"
 _OPAQUE: Final = ("trusted.overlay.opaque", "user.overlay.opaque")
 
 
@@ -194,13 +197,24 @@ class TrialTree:
         remove_tree(self.folder)
 
 
+def trial_of(folder: Path) -> str | None:
+    """Say whose folder it is; None where it is no trial's."""
+    try:
+        return (folder / _TRIAL).read_text(encoding="utf-8")
+    except OSError:
+        return None
+
+
 def make_tree(
-    folder: Path, layers: Sequence[SealedTree], method: TreeMethod, *, owner: int | None
+    base: Path, trial: str, layers: Sequence[SealedTree], method: TreeMethod, *, owner: int | None
 ) -> TrialTree:
-    """Make a trial's folder; it must not be there yet. Blocking.
+    """Make a trial's folder. Blocking.
+
+    Its name says nothing: programs of the trial can read it in their table of mounts.
 
     Args:
-        folder: the trial's.
+        base: where trials are.
+        trial: whose it is; read again by `trial_of`.
         layers: the lowest first.
         method: what the runner can do; reflinks fall to copies where the disk has none.
         owner: user and group of what programs write to; None for this process's own.
@@ -209,9 +223,12 @@ def make_tree(
         SealedTreeChanged: a layer is not what it was.
         NoTree: the disk takes no more, or the folder cannot be made.
     """
+    folder = base / f"{_PREFIX}{secrets.token_hex(8)}"
     tree = TrialTree(folder, method, tuple(layers), owner)
     try:
         folder.mkdir(mode=0o711)
+        (folder / _TRIAL).write_text(trial, encoding="utf-8")
+        (folder / _TRIAL).chmod(0o600)
         folder.chmod(0o711)
         names = ["home", "tmp", "result", "tree"]
         if method is TreeMethod.OVERLAY:

@@ -151,6 +151,24 @@ def credential_places(home: Path) -> tuple[Path, ...]:
     return tuple(path for path in found if path.exists())
 
 
+def listening_sockets(text: str, origin: Path) -> tuple[Path, ...]:
+    """List sockets of daemons that a program could connect to, read-only files or not.
+
+    Args:
+        text: of `/proc/net/unix`.
+        origin: the user's checkout: hidden already, as are `/run` and temporary folders.
+    """
+    already = (Path("/run"), Path("/var/run"), Path("/tmp"), Path("/var/tmp"), origin)  # noqa: S108
+    found = set()
+    for line in text.splitlines()[1:]:
+        words = line.split(maxsplit=7)
+        if len(words) == 8 and words[7].startswith("/"):
+            path = Path(words[7])
+            if not set(already) & {path, *path.parents}:
+                found.add(path)
+    return tuple(sorted(found))
+
+
 def can_be_reached(path: Path, *, as_other_user: bool) -> bool:
     """True where a trial's user could look at it: what it cannot reach needs no cover."""
     try:
