@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -192,3 +193,10 @@ def test_what_is_sent_comes_with_where_it_goes() -> None:
     (reach,) = [one for one in acts if isinstance(one, Reach)]
     assert (reach.host, set(reach.sends)) == ("h.example", {"@a.txt", "K: $X"})
     assert [one.name for one in acts if isinstance(one, Command)] == ["curl"]
+
+
+def test_threads_read_commands_at_the_same_time() -> None:
+    texts = [f"cd /a{n} && rm -r b{n} | tee c{n}" for n in range(400)]
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(programs, texts))
+    assert [one[1] for one in found] == [("rm", "-r", f"b{n}") for n in range(400)]

@@ -7,7 +7,8 @@ by line, and at last not at all: its steps are counted, so that the answer is al
 from __future__ import annotations
 
 import re
-from functools import cache, lru_cache
+import threading
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from steelyard.scanners.acts import words
@@ -79,13 +80,20 @@ def parsed(text: str) -> Sequence_:
     return Sequence_(tuple(nodes))
 
 
-@cache
+_OF_THREAD: Final = threading.local()
+"""A parser must not be used by two threads at once."""
+
+
 def _parser() -> Parser:
+    known: Parser | None = getattr(_OF_THREAD, "parser", None)
+    if known is not None:
+        return known
     # Heavy, and of no use to who scans nothing: imported when the first command is read.
     import tree_sitter_bash
     from tree_sitter import Language, Parser
 
-    return Parser(Language(tree_sitter_bash.language()))
+    _OF_THREAD.parser = made = Parser(Language(tree_sitter_bash.language()))
+    return made
 
 
 def _tree(
