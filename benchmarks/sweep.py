@@ -1,4 +1,4 @@
-"""Many requests of few cases, as an eval set has them, beside one request of as many cases."""
+"""Many requests of few cases, and an eval set of them, beside one request of as many cases."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ CONCURRENCY = 32
 MOST_FOR_MANY = 6.0
 """How many times the CPU of one request's case a case of many may cost: each request has a folder,
 a lock, two journals, a summary of its own, and five cases to share that among."""
+MOST_BEYOND_LAUNCH_MS = 0.3
+"""What a case of an eval set may cost beyond one of the same requests launched."""
 MOST_DESCRIPTORS = 400
 MOST_MEMORY_MIB = 250
 
@@ -59,6 +61,45 @@ def whole(folder: Path, cases: int) -> Used:
     return used
 
 
+def launched(folder: Path, requests: int) -> Used:
+    """Launch many requests of one pack, as a person does."""
+    file = write_orchestration(
+        folder / "launched.json",
+        pack=folder / "small",
+        harness="nop",
+        concurrency=CONCURRENCY,
+        results=folder / "launched",
+        requests=requests,
+    )
+    return run([*STEELYARD, "launch", str(file)], cwd=folder)
+
+
+def submitted(folder: Path, cells: int) -> Used:
+    """Submit a set of as many cells of the same pack: one agent, so many repeats."""
+    agent = {"name": "a", "harness": {"id": "nop"}, "model": {"id": "none"}}
+    project = {"deployments": [{**agent, "environment": {"id": "host_process"}}]}
+    (folder / "steelyard.yaml").write_text(json.dumps(project), "utf-8")
+    manifest = {
+        "schema": "evalset/v1",
+        "name": "sweep",
+        "packs": [str(folder / "small")],
+        "agents": [{"deployment": "a"}],
+        "repeats": cells,
+        "case_fanout": True,
+        "execution": {"task_concurrency": CONCURRENCY},
+        "runtime": {"results_dir": str(folder / "submitted")},
+    }
+    file = folder / "set.json"
+    file.write_text(json.dumps(manifest), "utf-8")
+    used = run([*STEELYARD, "evalset", "submit", str(file)], cwd=folder)
+    made = [path.parent for path in (folder / "submitted").rglob("attempts.jsonl")]
+    if len(made) != cells:
+        raise CommandFailed(f"{cells} cells planned, {len(made)} runs found")
+    for root in made:
+        expect_attempts(RunFiles(root), CASES)
+    return used
+
+
 def measure(*, scale: float) -> Iterator[Figure]:
     """CPU a case, memory and descriptors of a launch of very many requests."""
     requests = max(1, int(REQUESTS * scale))
@@ -66,6 +107,7 @@ def measure(*, scale: float) -> Iterator[Figure]:
         folder = Path(name)
         one = whole(folder, requests * CASES)
         many, descriptors = swept(folder, requests)
+        as_requests, as_cells = launched(folder, requests), submitted(folder, requests)
     title = f"{requests:,} requests of {CASES} cases"
     cases = requests * CASES
     yield Figure(
@@ -78,3 +120,10 @@ def measure(*, scale: float) -> Iterator[Figure]:
     )
     yield Figure(f"{title}: peak memory", many.max_rss_mib, "MiB", MOST_MEMORY_MIB)
     yield Figure(f"{title}: descriptors at once", float(descriptors), "", MOST_DESCRIPTORS)
+    yield Figure(
+        f"{requests:,} cells of {CASES} cases: CPU a case beyond launch's",
+        (as_cells.cpu_s - as_requests.cpu_s) / cases * 1000,
+        "ms",
+        MOST_BEYOND_LAUNCH_MS,
+        note=f"{as_cells.cpu_s:.1f} s, {as_requests.cpu_s:.1f} s",
+    )
