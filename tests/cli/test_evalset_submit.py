@@ -203,3 +203,17 @@ def test_scanners_of_the_manifest_read_what_came_of_it(project: Path) -> None:
     write_manifest(project, "nothing", scanners=["reward-hacking"])
     document = json.loads(evalset(project, "submit", "set.yaml", "--json").stdout)
     assert document["scan"]["attempts"] == 3
+
+
+def test_going_on_takes_no_option_that_would_make_it_another_set(project: Path) -> None:
+    write_manifest(project, "nothing")
+    evalset(project, "submit", "set.yaml")
+    for option in ("--limit", "--sample-ids", "--shard", "--run-id"):
+        said = evalset(project, "resume", "latest", option, "1", status=2).stderr
+        assert f"No such option '{option}'" in said
+
+
+def test_resuming_what_has_ended_says_how_it_ended(project: Path) -> None:
+    write_manifest(project, "nothing", gates={"min_score": 0.5})
+    evalset(project, "submit", "set.yaml", status=3)
+    evalset(project, "resume", "latest", status=3)

@@ -244,3 +244,28 @@ def test_budget_and_bounds_of_the_manifest_may_change(project: Path) -> None:
     again = resumed(project, result.opened, accepts_changes=True)
     assert again.opened.budget_usd() == 3
     assert replace(again.submission, number=0).kind == "resume"
+
+
+def test_explicit_seeds_may_be_added_with_repeats_and_not_changed(project: Path) -> None:
+    explicit = {"strategy": "explicit", "seeds": [5, 6]}
+    result = submitted(project, "nothing", repeats=2, seeds=explicit)
+    remade(project, "nothing", repeats=3, seeds={**explicit, "seeds": [5, 6, 7]})
+    again = resumed(project, result.opened, accepts_changes=True)
+    assert again.submission.cells == (2,)
+    remade(project, "nothing", repeats=3, seeds={**explicit, "seeds": [5, 9, 7]})
+    with pytest.raises(ManifestChanged, match="seed 6 -> 9"):
+        resumed(project, result.opened, accepts_changes=True)
+
+
+@pytest.mark.parametrize("execution", [{"limit": 1}, {"attempts": {"k": 2}}])
+def test_a_configuration_file_that_chooses_other_tasks_is_refused(
+    project: Path, execution: dict[str, Any]
+) -> None:
+    result = stopped(project, "nothing", "sleeping", limits=ONE)
+    (project / "awake").touch()
+    document = json.loads((project / "steelyard.yaml").read_text())
+    (project / "steelyard.yaml").write_text(json.dumps({**document, "execution": execution}))
+    with pytest.raises(ManifestChanged, match=f"execution.{next(iter(execution))}"):
+        resumed(project, result.opened)
+    (project / "steelyard.yaml").write_text(json.dumps(document))
+    assert resumed(project, result.opened).outcome is RunOutcome.COMPLETED

@@ -19,6 +19,12 @@ _OWN: Final = ("--budget-usd", "--budget-tokens", "--analysis", "--analyzer")
 """Of the shared options those that a set has in another form, or not."""
 SET_OPTIONS: Final = tuple(option for option in SHARED if option.flag not in _OWN)
 
+_OF_THE_SET: Final = (
+    "--run-name", "--run-id", "--limit", "--sample-ids", "--exclude-ids", "--shard",
+)  # fmt: skip
+"""Of these those that say what the set is: they were given when it was submitted."""
+RESUME_OPTIONS: Final = tuple(option for option in SET_OPTIONS if option.flag not in _OF_THE_SET)
+
 FILE: Final = click.Path(path_type=Path)
 budget_option = click.option(
     "--budget-usd", type=click.FloatRange(min=0), metavar="USD",

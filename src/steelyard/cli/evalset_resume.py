@@ -9,7 +9,7 @@ import click
 
 from steelyard.cli.evalset_options import (
     FILE,
-    SET_OPTIONS,
+    RESUME_OPTIONS,
     around,
     budget_option,
     planned,
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     metavar="FILE",
     help="In place of the file that the set was submitted from.",
 )
-@setting_options(SET_OPTIONS)
+@setting_options(RESUME_OPTIONS)
 @config_option
 @reap_option
 @output_options
@@ -68,7 +68,7 @@ def resume(
 @click.command("retry", cls=GroupedCommand)
 @click.argument("set_", metavar="SET")
 @budget_option
-@setting_options(SET_OPTIONS)
+@setting_options(RESUME_OPTIONS)
 @config_option
 @reap_option
 @output_options

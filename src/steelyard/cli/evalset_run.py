@@ -17,7 +17,8 @@ from steelyard.evalset.following import standing_of
 from steelyard.evalset.gates import Held
 from steelyard.evalset.report.report_text import gate_section
 from steelyard.evalset.scan_asked import scan_asked
-from steelyard.evalset.states import EXIT_STATUS, SetState
+from steelyard.evalset.standing import exit_status_of
+from steelyard.evalset.states import SetState
 from steelyard.evalset.submission import run_set
 from steelyard.results.comparison_text import text_lines
 from steelyard.results.gates import GATE_NOT_MET
@@ -110,7 +111,7 @@ def _scanned(plan: SetPlan, result: SetResult) -> ScanResult | None:
 def nothing_to_do(opened: OpenedSet, error: NothingToDo, *, as_json: bool) -> int:
     """Say that a set has nothing of what was asked for; return how the set ended."""
     standing = standing_of(opened)
-    status = EXIT_STATUS[standing.state]
+    status = exit_status_of(standing.state, standing.submission) or 0
     if as_json:
         print_json(result_json(standing, status))
         return status

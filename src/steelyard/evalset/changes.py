@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from steelyard.evalset.set_document import SetCell, SetDocument
 
-_BINDING: Final = ("name", "execution", "seeds")
-"""Fields of a manifest that decide what a cell's result is."""
+_BINDING: Final = ("name", "execution")
+"""Fields of a manifest that decide what a cell's result is; seeds are compared cell by cell."""
 _FREE: Final = (
     "limits", "scanners", "gates", "baseline", "runtime", "output", "case_fanout", "include",
     "exclude",

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from steelyard.components.clock import Clock
 from steelyard.components.issues import Outcome
 from steelyard.config.errors import BadInput, SteelyardError
+from steelyard.config.resolve import Resolution
 from steelyard.config.source import read_file
 from steelyard.engine.launch import prepare
 from steelyard.evalset.changes import Changes, changes_between
@@ -15,14 +17,15 @@ from steelyard.evalset.expansion import expand
 from steelyard.evalset.manifest import ReadManifest, checked_manifest, read_manifest
 from steelyard.evalset.project import read_project
 from steelyard.evalset.references import resolve_references
-from steelyard.evalset.set_document import SetDocument
+from steelyard.evalset.set_document import SetCell, SetDocument
 from steelyard.evalset.set_folder import SetIsRunning
 from steelyard.evalset.set_plan import SetPlan, check_scanners, resolved_cells, set_document
 from steelyard.evalset.set_reader import CellStatus, OpenedSet, SetUnreadable
-from steelyard.evalset.spent import set_spending
+from steelyard.evalset.spent import set_charge_usd, set_spending
 from steelyard.evalset.states import CellState
 from steelyard.evalset.surroundings import Surroundings
 from steelyard.results.consumption import dollars
+from steelyard.results.documents import part, read_run_document
 
 _UNENDED = frozenset(
     {
@@ -33,6 +36,7 @@ _UNENDED = frozenset(
         CellState.SKIPPED_BUDGET,
     }
 )
+_DECIDES_TASKS = ("attempts", "limit", "sample_ids", "exclude_ids", "shard")
 _NOT_DONE = (Outcome.NOT_STARTED, Outcome.CANCELLED, Outcome.SKIPPED_BUDGET)
 
 
@@ -72,6 +76,7 @@ def plan_resume(
         ManifestChanged: what the set is made of has changed, other than by what is accepted.
         NothingToDo: there is no such cell.
     """
+    submissions = len(opened.submissions())  # before anything else of it is read
     if opened.is_running():
         raise SetIsRunning(opened.root)
     around = opened.document.around.with_more(around)
@@ -97,6 +102,7 @@ def plan_resume(
     limit = _limit(opened, read, changes, budget_usd)
     left = _left(opened, limit)
     resolution, _ = resolved_cells(read, cells, references, around, left, reuses=True)
+    _check_tasks(opened, cells, resolution)
     running = {cell.index for cell in cells}
     prepared = prepare(resolution, clock=clock)
     check_scanners(read, project, file)
@@ -112,6 +118,7 @@ def plan_resume(
         namespace=opened.root.parent,
         set_id=opened.set_id,
         opened=opened,
+        submissions=submissions,
         kept=tuple(each for index, each in statuses.items() if index not in running),
         warnings=resolution.warnings,
     )
@@ -139,11 +146,9 @@ def _accepted(opened: OpenedSet, now: SetDocument, changes: Changes, accepts: bo
         return opened.document
     if not changes.only_adds or not accepts:
         lines = "".join(f"\n  {line}" for line in changes.lines())
-        remedy = (
-            "`--accept-changes` takes what is added; what the set has stays as it is"
-            if changes.only_adds
-            else "submit it as a new set; or put back what was changed, and resume"
-        )
+        remedy = "submit it as a new set; or put back what was changed, and resume"
+        if changes.only_adds:
+            remedy = "`--accept-changes` takes this: what the set has stays as it is"
         raise ManifestChanged(f"{opened.name} is not what it was:{lines}", remedy=remedy)
     made = opened.document
     kept = {cell.index: cell for cell in (*made.cells, *changes.added)}
@@ -155,6 +160,33 @@ def _accepted(opened: OpenedSet, now: SetDocument, changes: Changes, accepts: bo
         agents=tuple(dict.fromkeys((*made.agents, *now.agents))),
         cells=tuple(kept[index] for index in sorted(kept)),
     )
+
+
+def _check_tasks(opened: OpenedSet, cells: Sequence[SetCell], resolution: Resolution) -> None:
+    """Refuse other tasks or attempts than a cell's earlier run has: its results would be hidden.
+
+    They may come from a configuration file, which is no part of the set.
+
+    Raises:
+        ManifestChanged: they are others.
+    """
+    for cell, request in zip(cells, resolution.orchestration.requests, strict=True):
+        root = opened.run_dir(cell)
+        if root is None:
+            continue
+        before = part(part(read_run_document(root), "request"), "execution")
+        now = request.execution.model_dump(mode="json")
+        changed = [
+            f"execution.{name}: {before.get(name)} -> {now[name]}"
+            for name in _DECIDES_TASKS
+            if (before.get(name) or None) != (now[name] or None)
+        ]
+        if changed:
+            raise ManifestChanged(
+                f"{cell.matrix_key} would run other tasks than it did: {'; '.join(changed)}",
+                remedy="put back what a configuration file changed, or submit a new set",
+            )
+        return  # what decides it is the same for all cells
 
 
 def _is_missing(status: CellStatus) -> bool:
@@ -194,10 +226,14 @@ def _left(opened: OpenedSet, limit: float | None) -> float | None:
     if limit is None:
         return None
     spent = set_spending(opened)
-    left = limit - spent.known_usd
+    charged_usd = set_charge_usd(opened, spent)
+    left = limit - charged_usd
     if left <= 0:
+        known = dollars(spent.cost_usd, spent.known_usd)
+        guess_usd = charged_usd - spent.known_usd
+        more = f", and up to {dollars(guess_usd)} by what was ended in the middle"
         raise BadInput(
-            f"the budget of ${limit:g} is spent: {dollars(spent.cost_usd, spent.known_usd)}",
+            f"the budget of ${limit:g} is spent: {known}{more if guess_usd else ''}",
             remedy="give a new limit of the whole set: `--budget-usd`",
         )
     return left
