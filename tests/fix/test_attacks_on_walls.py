@@ -150,31 +150,49 @@ def test_row_20_there_is_no_repository_in_a_trial(tmp_path: Path) -> None:
 
 
 def test_row_31_root_remounts_a_read_only_folder(tmp_path: Path) -> None:
-    code = """
-    import ctypes, os
-    libc = ctypes.CDLL(None)
-    if libc.mount(b"none", b"/usr", None, 32 | 4096, None):
-        raise OSError
-    open("/usr/steelyard-was-here", "w").close()
-    os.unlink("/usr/steelyard-was-here")
-    """
-    edits = reaches(code)
+    guarded = tmp_path / "guarded"
+    guarded.mkdir()
+    edits = reaches(
+        f"""
+        import ctypes, os
+        libc = ctypes.CDLL(None)
+        for path in ({str(guarded)!r}, "/usr"):
+            if libc.mount(b"none", path.encode(), None, 32 | 4096, None) == 0:
+                open(path + "/steelyard-was-here", "w").close()
+                os.unlink(path + "/steelyard-was-here")
+                break
+        else:
+            raise OSError
+        """
+    )
     folder = tmp_path / "naive"
     naive(folder, {})
     (folder / "src/app.py").write_text(edits["src/app.py"])
-    unshare = shutil.which("unshare")
-    assert unshare
-    # As a careless runner does: root, a private mount namespace, read-only binds, nothing more.
-    script = 'mount --bind /usr /usr && mount -o remount,bind,ro /usr && exec "$@"'
-    user = [] if os.geteuid() == 0 and are_held() else ["-Ur"]
-    subprocess.run(
-        [unshare, *user, "-m", "sh", "-c", script, "sh", PYTHON, "bench/benchmark.py"],
-        cwd=folder,
-        env={**os.environ, "STEELYARD_RESULT_PATH": str(folder / "result.json")},
-        check=are_held(),
-    )
     if are_held():
-        assert json.loads((folder / "result.json").read_text())["metrics"]["answer"] == FOUND
+        # As a careless runner does: root of a mount namespace, read-only binds, nothing more.
+        unshare = shutil.which("unshare")
+        assert unshare
+        script = 'mount --bind "$1" "$1" && mount -o remount,bind,ro "$1" && shift && exec "$@"'
+        user = [] if os.geteuid() == 0 else ["-Ur"]
+        subprocess.run(
+            [
+                unshare,
+                *user,
+                "-m",
+                "sh",
+                "-c",
+                script,
+                "sh",
+                str(guarded),
+                PYTHON,
+                "bench/benchmark.py",
+            ],
+            cwd=folder,
+            env={**os.environ, "STEELYARD_RESULT_PATH": str(folder / "result.json")},
+            check=True,
+        )
+        said = json.loads((folder / "result.json").read_text())
+        assert said["metrics"]["answer"] == FOUND, "it wrote to what was bound read-only"
     out_of_reach(World(tmp_path / "w"), edits)
 
 
