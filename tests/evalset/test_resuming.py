@@ -269,3 +269,11 @@ def test_a_configuration_file_that_chooses_other_tasks_is_refused(
         resumed(project, result.opened)
     (project / "steelyard.yaml").write_text(json.dumps(document))
     assert resumed(project, result.opened).outcome is RunOutcome.COMPLETED
+
+
+def test_a_set_that_has_ended_is_said_to_have_whatever_became_of_the_project(project: Path) -> None:
+    result = submitted(project, "nothing")
+    (project / "steelyard.yaml").unlink()
+    for kind in ("resume", "retry"):
+        with pytest.raises(NothingToDo):
+            resumed(project, result.opened, kind=kind)

@@ -10,7 +10,7 @@ from steelyard.components.clock import Clock
 from steelyard.components.issues import Outcome
 from steelyard.config.errors import BadInput, SteelyardError
 from steelyard.config.resolve import Resolution
-from steelyard.config.source import read_file
+from steelyard.config.source import plain, read_file
 from steelyard.engine.launch import prepare
 from steelyard.evalset.changes import Changes, changes_between
 from steelyard.evalset.expansion import expand
@@ -81,6 +81,10 @@ def plan_resume(
         raise SetIsRunning(opened.root)
     around = opened.document.around.with_more(around)
     read = _manifest_of(opened, manifest_file)
+    statuses = {status.cell.index: status for status in opened.statuses()}
+    wanted = _failed if kind == "retry" else _is_missing
+    if plain(read.root) == opened.document.manifest and not any(map(wanted, statuses.values())):
+        raise _nothing(opened, kind)  # whatever has become of the project
     expansion = expand(read)
     project = read_project(around.config_files, environ=around.environ, cwd=around.cwd)
     references = resolve_references(read, expansion, project)
@@ -88,8 +92,6 @@ def plan_resume(
     now = set_document(read, expansion, references, file, opened.document.around)
     changes = changes_between(opened.document, now)
     document = _accepted(opened, now, changes, accepts_changes)
-    statuses = {status.cell.index: status for status in opened.statuses()}
-    wanted = _failed if kind == "retry" else _is_missing
     cells = tuple(
         cell
         for cell in document.cells
