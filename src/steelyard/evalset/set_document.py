@@ -10,6 +10,7 @@ from steelyard.config.names import is_path_component
 from steelyard.evalset.expansion import Cell
 from steelyard.evalset.layout import cell_folder
 from steelyard.evalset.surroundings import NOTHING_AROUND, Surroundings
+from steelyard.results.json_values import count, mapping, optional_text, text
 
 SET_SCHEMA: Final = "evalset-record/1"
 
@@ -147,8 +148,8 @@ class SetDocument:
         Raises:
             KeyError, TypeError, ValueError: it is not that.
         """
-        packs = tuple(PinnedPack(**pack) for pack in data["packs"])
-        agents = tuple(PinnedAgent(**agent) for agent in data["agents"])
+        packs = tuple(_pack(PinnedPack(**pack)) for pack in data["packs"])
+        agents = tuple(_agent(PinnedAgent(**agent)) for agent in data["agents"])
         pack_of = {pack.ref: pack for pack in packs}
         agent_of = {(agent.ref, agent.label): agent for agent in agents}
         cells: list[SetCell] = []
@@ -159,17 +160,45 @@ class SetDocument:
             if not is_path_component(folder) or folder in folders:
                 raise ValueError(f"{folder!r} is no folder of one cell alone")
             folders.add(folder)
-            cell = Cell(**fields)
+            cell = _cell(Cell(**fields))
             pack, agent = pack_of[cell.pack_ref], agent_of[cell.agent_ref, cell.agent_label]
             cells.append(SetCell(cell.index, folder, cell, pack, agent))
         return cls(
             set_id=str(data["set_id"]),
             name=str(data["name"]),
             created_at=str(data["created_at"]),
-            manifest=data["manifest"],
-            manifest_file=data["manifest_file"],
+            manifest=mapping(data["manifest"]),
+            manifest_file=optional_text(data["manifest_file"]),
             packs=packs,
             agents=agents,
             cells=tuple(cells),
             around=Surroundings.from_json(data["settings"]),
         )
+
+
+# The document may have been edited by hand: what is no text would fail where it is read, not here.
+
+
+def _pack(pack: PinnedPack) -> PinnedPack:
+    for word in (pack.ref, pack.slug, pack.digest, pack.uuid, pack.path):
+        text(word)
+    count(pack.version, 1)
+    return pack
+
+
+def _agent(agent: PinnedAgent) -> PinnedAgent:
+    for word in (agent.ref, agent.name, agent.uuid, agent.digest):
+        text(word)
+    optional_text(agent.label)
+    return agent
+
+
+def _cell(cell: Cell) -> Cell:
+    for word in (cell.matrix_key, cell.pack_ref, cell.agent_ref):
+        text(word)
+    optional_text(cell.agent_label)
+    optional_text(cell.model_ref)
+    count(cell.index)
+    count(cell.repeat, 1)
+    count(cell.seed)
+    return cell

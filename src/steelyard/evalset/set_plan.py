@@ -49,6 +49,8 @@ class SetPlan:
     set_id: str | None = None
     opened: OpenedSet | None = None
     """The set that is gone on with; None for a new one."""
+    submissions: int = 0
+    """How many the set had when it was looked at: with one more, the plan is of the past."""
     kept: tuple[CellStatus, ...] = ()
     """Where the cells stand that do not run."""
     warnings: tuple[Problem, ...] = ()

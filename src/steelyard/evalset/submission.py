@@ -19,6 +19,7 @@ from steelyard.evalset.report.report import read_set
 from steelyard.evalset.set_folder import OwnedSet, create_set, own_set
 from steelyard.evalset.set_plan import SetPlan
 from steelyard.evalset.set_reader import OpenedSet
+from steelyard.evalset.set_reason import set_reason
 from steelyard.evalset.states import CellState
 from steelyard.evalset.submissions import Submission
 from steelyard.results.files import NO_FAULTS, Faults
@@ -34,6 +35,20 @@ _OUTCOME_OF: Mapping[CellState, RunOutcome] = {
     CellState.INTERRUPTED: RunOutcome.CANCELLED,
     CellState.RUNNING: RunOutcome.CANCELLED,
 }
+
+
+class SetWentOn(BadInput):
+    """Another process has gone on with a set since this one has looked at it.
+
+    What is missing, and what is left of the budget, is no longer what was planned with.
+    """
+
+    def __init__(self, opened: OpenedSet) -> None:
+        super().__init__(
+            f"another process has gone on with {opened.set_id} meanwhile; nothing was started here",
+            remedy=f"`steelyard evalset status {opened.set_id}` says how it ended; "
+            f"`steelyard evalset resume {opened.set_id}` runs what is missing now",
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +96,8 @@ async def run_set(
         on_begun: is told of the set once its folder is there.
 
     Raises:
-        BadInput: its folder is taken, or another process runs it; nothing has started.
+        BadInput: its folder is taken, or another process runs it or has gone on with it; nothing
+            has started.
         CancelledError: it was cancelled from outside; all cells have ended.
     """
     clock = clock or SystemClock()
@@ -112,7 +128,7 @@ async def run_set(
             owned.end(submission, outcome, EXIT_STATUS[outcome], said, clock=clock)
             raise
         outcome, status = _ended(plan, result)
-        reason = None if outcome is RunOutcome.COMPLETED else _reason(result)
+        reason = None if outcome is RunOutcome.COMPLETED else set_reason(result.requests)
         held, fault = await asyncio.to_thread(_held, plan, owned.opened)
         if held is not None and not held.is_met:
             status = status or GATE_NOT_MET
@@ -147,6 +163,13 @@ def _owned(plan: SetPlan, clock: Clock, faults: Faults) -> OwnedSet:
             redact=redact,
         )
     owned = own_set(plan.opened, faults=faults, redact=redact)
+    try:
+        found = owned.opened
+        if len(found.submissions()) != plan.submissions or found.document != plan.opened.document:
+            raise SetWentOn(found)
+    except BaseException:
+        owned.release()
+        raise
     if plan.document != plan.opened.document:
         try:
             return owned.replace_document(plan.document)
@@ -163,8 +186,3 @@ def _ended(plan: SetPlan, result: LaunchResult) -> tuple[RunOutcome, int]:
     outcome = orchestration_outcome(outcomes)
     is_same = outcome is result.outcome
     return outcome, result.exit_status if is_same else EXIT_STATUS[outcome]
-
-
-def _reason(result: LaunchResult) -> str | None:
-    """Give the first reason that a cell gives."""
-    return next((request.reason for request in result.requests if request.reason), None)

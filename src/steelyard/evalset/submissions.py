@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from steelyard.engine.events import RunOutcome
+from steelyard.results.json_values import count, optional_text, seconds, text
 
 SUBMISSION_SCHEMA: Final = "evalset-submission/1"
 
@@ -59,13 +60,13 @@ class Submission:
         outcome = data["outcome"]
         budget = data["budget_usd"]
         return cls(
-            number=int(data["number"]),
-            kind=str(data["kind"]),
-            began_at=str(data["began_at"]),
-            budget_usd=None if budget is None else float(budget),
-            cells=tuple(int(index) for index in data["cells"]),
+            number=count(data["number"], 1),
+            kind=text(data["kind"]),
+            began_at=text(data["began_at"]),
+            budget_usd=None if budget is None else seconds(budget),
+            cells=tuple(count(index) for index in data["cells"]),
             outcome=None if outcome is None else RunOutcome(outcome),
-            exit_status=data["exit_status"],
-            ended_at=data["ended_at"],
-            reason=data["reason"],
+            exit_status=None if data["exit_status"] is None else count(data["exit_status"]),
+            ended_at=optional_text(data["ended_at"]),
+            reason=optional_text(data["reason"]),
         )
