@@ -26,6 +26,7 @@ from steelyard.evalset.standing import (
     counted_states,
     planned_of,
     spent_of,
+    undone_of,
 )
 from steelyard.evalset.states import CellState, SetState
 
@@ -67,6 +68,7 @@ def standing(
         GroupStanding(
             pack, agent, None, tuple(places), counted_states(own), planned_of(own),
             sum(one.ended for one in own), sum(one.failed for one in own), spent_of(own), SURE,
+            undone_of(own),
         )
         for (pack, agent), places in rows.items()
         for own in ([cells[place] for place in places],)
@@ -145,10 +147,26 @@ def test_the_status_of_a_set_is_what_it_was_agreed_to_be() -> None:
     ]
 
 
+def test_attempts_that_were_given_up_stand_beside_those_that_ended() -> None:
+    halted = {Outcome.SCORED: 1, Outcome.SKIPPED_BUDGET: 4}
+    cells = (
+        cell(0, CellState.SKIPPED_BUDGET, outcomes=halted),
+        cell(1, CellState.SKIPPED_BUDGET, agent="new", outcomes={Outcome.SKIPPED_BUDGET: 5}),
+    )
+    lines = list(standing_lines(standing(*cells, state=SetState.BUDGET_EXCEEDED)))
+    assert lines[2] == "  attempts  1 of 10 ended, 9 skipped_budget"
+    assert [line.split()[:6] for line in lines[5:8]] == [
+        ["pack", "agent", "cells", "ended", "failed", "skipped_budget"],
+        ["refunds", "base", "0/1", "1/5", "0", "4"],
+        ["refunds", "new", "0/1", "0/5", "0", "5"],
+    ]
+
+
 def test_a_cells_line_says_its_state_score_and_why() -> None:
-    one = cell(0, CellState.SKIPPED_BUDGET, reason="the budget\nis spent")
+    halted = {Outcome.SCORED: 1, Outcome.SKIPPED_BUDGET: 4}
+    one = cell(0, CellState.SKIPPED_BUDGET, outcomes=halted, reason="the budget\nis spent")
     assert cell_line(one) == (
-        "refunds/base/1: skipped_budget, 5/5 ended, score 0.600 [0.231, 0.882], "
+        "refunds/base/1: skipped_budget, 1/5 ended, 4 skipped_budget, score 0.600 [0.231, 0.882], "
         "the budget\\nis spent"
     )
 

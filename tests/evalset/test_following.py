@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import time
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -12,6 +14,7 @@ from typing import Any
 import pytest
 
 from steelyard.components.clock import SystemClock, utc_text
+from steelyard.components.issues import Outcome
 from steelyard.engine.events import RunOutcome
 from steelyard.evalset.expansion import Cell
 from steelyard.evalset.following import SetFollower, standing_of
@@ -160,6 +163,68 @@ def test_a_missed_gate_is_the_exit_status_that_the_submission_had(tmp_path: Path
     assert standing_of(made.opened).exit_status == 3
 
 
+def test_only_attempts_with_a_result_have_ended(tmp_path: Path) -> None:
+    made = living_set(tmp_path)
+    words = {"scored": 2, "failed_error": 1, "skipped_passed": 1}
+    undone = {"skipped_budget": 4, "cancelled": 3, "not_started": 5}
+    root = made.run(0)
+    progress_file(root, outcome="budget_exceeded", planned=16, outcomes=words | undone)
+    other = made.run(1)
+    progress_file(other, outcome="budget_exceeded", planned=9, outcomes={"skipped_budget": 9})
+    made.end(RunOutcome.BUDGET_EXCEEDED, 4)
+    standing = standing_of(made.opened)
+    assert (standing.cells[0].ended, standing.cells[1].ended) == (4, 0)
+    assert (standing.ended, standing.failed) == (4, 1)
+    assert standing.undone == {Outcome.SKIPPED_BUDGET: 13, Outcome.CANCELLED: 3}
+    document = standing.as_json()
+    assert document["attempts"]["undone"] == {"cancelled": 3, "skipped_budget": 13}
+    assert document["agents"][0]["ended"] == 4
+    assert document["cells"][0]["outcomes"] == words | undone
+
+
+def test_what_a_killed_set_had_under_way_has_not_ended(tmp_path: Path) -> None:
+    made = living_set(tmp_path, agents=("base",), repeats=1)
+    lock = running_cell(made, 0, planned=2)
+    root = made.opened.run_dirs(made.opened.cells[0])[0]
+    events = (root / "events.jsonl").read_bytes().splitlines(keepends=True)
+    (root / "events.jsonl").write_bytes(b"".join(events[:-1]))
+    records = (root / "attempts.jsonl").read_bytes().splitlines(keepends=True)
+    (root / "attempts.jsonl").write_bytes(records[0])
+    lock.release()
+    made.let_go()
+    standing = standing_of(made.opened)
+    assert standing.state is SetState.INTERRUPTED
+    assert (standing.ended, standing.planned) == (1, 2)
+    assert standing.undone == {Outcome.CANCELLED: 1}
+
+
+def test_cells_that_a_resume_has_yet_to_begin_are_pending_again(tmp_path: Path) -> None:
+    made = living_set(tmp_path, agents=("base",), repeats=2)
+    skipped = {"scored": 1, "skipped_budget": 1}
+    for index in (0, 1):
+        root = made.run(index)
+        progress_file(root, outcome="budget_exceeded", planned=2, outcomes=skipped)
+    made.end(RunOutcome.BUDGET_EXCEEDED, 4)
+    follower = SetFollower(made.opened)
+    assert set(follower.look().states) == {CellState.SKIPPED_BUDGET}
+    time.sleep(0.002)  # moments are written to the millisecond
+    made.begin("resume")
+    standing = follower.look()
+    assert standing.states == {CellState.PENDING: 2}
+    assert follower.changed == (0, 1)
+    assert (standing.ended, standing.undone) == (2, {})
+    assert follower.look().cells == standing.cells
+    assert follower.changed == ()
+    made.run(0, run_id="again")
+    standing = follower.look()
+    assert [cell.state for cell in standing.cells] == [CellState.COMPLETED, CellState.PENDING]
+    made.let_go()
+    standing = follower.look()
+    assert standing.cells[1].state is CellState.SKIPPED_BUDGET
+    assert standing.undone == {Outcome.SKIPPED_BUDGET: 1}
+    assert follower.changed == (1,)
+
+
 def test_a_set_that_is_resumed_runs_again(tmp_path: Path) -> None:
     made = living_set(tmp_path)
     follower = SetFollower(made.opened)
@@ -231,6 +296,23 @@ def test_clocks_that_step_make_no_time_negative(tmp_path: Path) -> None:
     made.submission = early
     made.end()
     assert follower.look().elapsed_s == 0.0
+
+
+def test_the_clock_of_a_dead_set_ends_with_the_last_that_it_wrote(tmp_path: Path) -> None:
+    made = living_set(tmp_path, agents=("base",), repeats=2)
+    clock = SteppingClock()
+    files = RunFiles(made.run(0))
+    assert made.submission is not None
+    began = datetime.fromisoformat(made.submission.began_at).timestamp()
+    for path in (files.document, files.events, files.progress):
+        os.utime(path, (began + 3, began + 3))
+    os.utime(files.attempts, (began + 6, began + 6))
+    made.let_go()
+    follower = SetFollower(made.opened, clock=clock)
+    clock.wall += timedelta(seconds=400)
+    assert follower.look().elapsed_s == pytest.approx(6.0, abs=0.01)
+    clock.steady_s += 900
+    assert follower.look().elapsed_s == pytest.approx(6.0, abs=0.01)
 
 
 def test_the_time_left_follows_from_what_ended_of_late(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from typing import Final
 
 from rich.cells import cell_len, set_cell_size
 
-from steelyard.cli.evalset_status import codes_text, cost_text, score_text
+from steelyard.cli.evalset_status import codes_text, cost_text, score_text, undone_texts
 from steelyard.cli.pace import duration
 from steelyard.cli.screen import Charset, Line, Span, cut, fitted, while_they_fit
 from steelyard.config import printable
@@ -116,6 +116,7 @@ def _head(standing: SetStanding, width: int, charset: Charset) -> Line:
         facts.append(f"{standing.running} running")
     if standing.failed:
         facts.append(f"{standing.failed} failed")
+    facts += undone_texts(standing.undone)
     spans = [Span(standing.state.value, _SET_STYLE.get(standing.state, "bad"))]
     spans += [Span(f" {charset.dot} {fact}") for fact in facts]
     spans.append(Span(f" {charset.dot} {printable.one_line(standing.name)}", "dim"))

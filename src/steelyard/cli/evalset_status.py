@@ -10,6 +10,7 @@ import click
 from steelyard.cli.options import output_options
 
 if TYPE_CHECKING:
+    from steelyard.components.issues import Outcome
     from steelyard.evalset.case_scores import Score
     from steelyard.evalset.standing import GroupStanding, SetStanding
     from steelyard.evalset.states import CellState
@@ -118,7 +119,13 @@ def attempts_text(standing: SetStanding) -> str:
     if standing.failed:
         codes = codes_text(standing.issues)
         parts.append(f"{standing.failed} failed{f' ({codes})' if codes else ''}")
+    parts += undone_texts(standing.undone)
     return ", ".join(parts)
+
+
+def undone_texts(undone: Mapping[Outcome, int]) -> list[str]:
+    """Write how many attempts were given up without a result, and why: `4 skipped_budget`."""
+    return [f"{n} {outcome.value}" for outcome, n in undone.items() if n]
 
 
 def codes_text(issues: Mapping[str, int]) -> str:
@@ -157,6 +164,7 @@ def interval_of(score: Score) -> str:
 def _table(groups: Sequence[GroupStanding]) -> list[str]:
     """Lay out agents, or rows of the matrix; columns that say nothing are left out."""
     from steelyard.cli.output import table_lines
+    from steelyard.evalset.standing import UNDONE_OUTCOMES
     from steelyard.evalset.states import CellState
     from steelyard.results.consumption import dollars
     from steelyard.results.figures import figure
@@ -164,7 +172,9 @@ def _table(groups: Sequence[GroupStanding]) -> list[str]:
     has_pack = any(group.pack is not None for group in groups)
     has_model = any(group.model is not None for group in groups)
     columns = ["pack"] * has_pack + ["agent"] + ["model"] * has_model
-    columns += ["cells", "ended", "failed", "score", "95% interval", "cost"]
+    undone = [o for o in UNDONE_OUTCOMES if any(group.undone.get(o) for group in groups)]
+    columns += ["cells", "ended", "failed", *(o.value for o in undone)]
+    columns += ["score", "95% interval", "cost"]
     rows = []
     for group in groups:
         completed = group.states.get(CellState.COMPLETED, 0)
@@ -178,6 +188,7 @@ def _table(groups: Sequence[GroupStanding]) -> list[str]:
                 f"{completed}/{len(group.cells)}",
                 f"{group.ended}/{planned}",
                 group.failed,
+                *(group.undone.get(outcome, 0) for outcome in undone),
                 None if score is None else figure(score.value),
                 None if score is None else interval_of(score),
                 dollars(group.spent.cost_usd, group.spent.known_usd),

@@ -220,7 +220,7 @@ class _Plain:
 
 def cell_line(cell: CellStanding) -> str:
     """Say in one line where a cell stands; stable words, for grep."""
-    from steelyard.cli.evalset_status import score_text
+    from steelyard.cli.evalset_status import score_text, undone_texts
     from steelyard.config import printable
     from steelyard.evalset.states import CellState
     from steelyard.results.consumption import dollars
@@ -229,6 +229,7 @@ def cell_line(cell: CellStanding) -> str:
     parts = [f"{cell.state.value}, {cell.ended}/{planned} ended"]
     if cell.failed:
         parts.append(f"{cell.failed} failed")
+    parts += undone_texts(cell.undone)
     if cell.score is not None:
         parts.append(f"score {score_text(cell.score)}")
     if cell.spent.cost_usd != 0:

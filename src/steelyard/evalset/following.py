@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Final
 
 from steelyard.components.clock import Clock, SystemClock
@@ -24,6 +24,7 @@ from steelyard.evalset.standing import (
     planned_of,
     shown_packs,
     spent_of,
+    undone_of,
 )
 from steelyard.evalset.state_following import StateFollower
 from steelyard.evalset.states import CellState, SetState
@@ -48,9 +49,13 @@ class SetFollower:
         self._pace = Pace()
         self._began: tuple[int, float, float] | None = None
         """Of the submission that is timed: its number, seconds it had taken, monotonic then."""
+        self._died: tuple[int, float] | None = None
+        """Of a submission whose process died: its number, and the seconds until it did."""
         self._scores: dict[_GroupKey, Score | None] = {}
         self._last: _Counted | None = None
         """What was counted when anything had last changed."""
+        self._waiting: frozenset[int] = frozenset()
+        """Places of the cells that the submission under way has yet to begin again."""
         self._scans: Mark = None
         self._judges = ScanSpending(opened.files)
         self.changed: tuple[int, ...] = ()
@@ -66,9 +71,13 @@ class SetFollower:
         # The lock first: what ends meanwhile has written how before it let go.
         state, submission = self._state.look()
         read = [place for place, one in enumerate(self._cells) if one.look(self._opened)]
-        changed = [place for place in read if self._cells[place].has_news]
+        waiting = self._waiting_again(submission, state)
+        changed = sorted(
+            (waiting ^ self._waiting).union(place for place in read if self._cells[place].has_news)
+        )
         self.changed = tuple(changed)
-        if read or self._last is None:
+        if read or waiting != self._waiting or self._last is None:
+            self._waiting = waiting
             self._last = self._counted(changed)
         cells, rows, agents = self._last
         elapsed_s = self._elapsed_s(submission, state)
@@ -99,6 +108,19 @@ class SetFollower:
         self._cells = [known.get(repr(cell)) or WatchedCell(cell) for cell in self._opened.cells]
         self._scores.clear()
         self._last = None
+
+    def _waiting_again(self, submission: Submission | None, state: SetState) -> frozenset[int]:
+        """Give the places of cells that are to run again, and whose newest run is an older one."""
+        if submission is None or state is not SetState.RUNNING or submission.number < 2:
+            return frozenset()
+        asked = set(submission.cells)
+        return frozenset(
+            place
+            for place, one in enumerate(self._cells)
+            if one.cell.index in asked
+            and one.began_at < submission.began_at
+            and one.standing.state not in _UNENDED
+        )
 
     def _judges_spent(self) -> Spending:
         mark = mark_of(self._opened.files.scans)
@@ -131,7 +153,23 @@ class SetFollower:
         if state is not SetState.RUNNING and submission.ended_at is not None:
             ended = _moment(submission.ended_at)
             return 0.0 if ended is None else _seconds_between(submission.began_at, ended)
+        if state is SetState.INTERRUPTED:
+            if self._died is None or self._died[0] != submission.number:
+                self._died = submission.number, self._lived_s(submission)
+            return self._died[1]
         return max(0.0, self._began[1] + now_s - self._began[2])
+
+    def _lived_s(self, submission: Submission) -> float:
+        """Give the seconds until a dead process last wrote: nothing says when it died."""
+        signs_ns = [
+            sign_ns
+            for one in self._cells
+            if one.began_at >= submission.began_at and (sign_ns := one.last_sign_ns()) is not None
+        ]
+        if not signs_ns:
+            return 0.0
+        last = datetime.fromtimestamp(max(signs_ns) / 1e9, UTC)
+        return _seconds_between(submission.began_at, min(last, self._clock.now()))
 
     def _left(
         self,
@@ -165,7 +203,13 @@ class SetFollower:
 
     def _counted(self, changed: Sequence[int]) -> _Counted:
         """Give the cells, the rows of the matrix and the agents, after some cells have changed."""
-        cells = tuple(_with_planned([one.standing for one in self._cells]))
+        found = [
+            replace(one.standing, state=CellState.PENDING, reason=None)
+            if place in self._waiting
+            else one.standing
+            for place, one in enumerate(self._cells)
+        ]
+        cells = tuple(_with_planned(found))
         names = shown_packs([one.cell for one in self._cells])
         dirty = {key for place in changed for key in _keys(self._cells[place].cell)}
         rows = self._groups(cells, names, dirty, by_pack=True)
@@ -211,6 +255,7 @@ class SetFollower:
             failed=sum(cell.failed for cell in own),
             spent=spent_of(own),
             score=self._scores[key],
+            undone=undone_of(own),
         )
 
 

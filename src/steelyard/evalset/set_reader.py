@@ -73,11 +73,6 @@ class CellStatus:
     snapshot: Mapping[str, Any] = field(default_factory=dict)
     """What `progress.json` says; anybody may have edited it."""
 
-    @property
-    def ended(self) -> int:
-        """Attempts that have an outcome, those that never started left out."""
-        return sum(n for outcome, n in self.outcomes.items() if outcome is not Outcome.NOT_STARTED)
-
 
 class OpenedSet:
     """A set's folder, opened for reading."""

@@ -18,6 +18,10 @@ from steelyard.results.consumption import NO_SPENDING, Spending, without_noise
 
 STANDING_SCHEMA: Final = "evalset-standing/1"
 FAILED_OUTCOMES: Final = (Outcome.FAILED_FATAL, Outcome.FAILED_ERROR, Outcome.TIMED_OUT)
+ENDED_OUTCOMES: Final = (Outcome.SCORED, *FAILED_OUTCOMES, Outcome.SKIPPED_PASSED)
+"""Those with a result: nothing of such an attempt is missing."""
+UNDONE_OUTCOMES: Final = (Outcome.CANCELLED, Outcome.SKIPPED_BUDGET)
+"""Those without one, that are no longer to come unless somebody resumes the set."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +50,15 @@ class CellStanding:
 
     @property
     def ended(self) -> int:
-        """Attempts that have an outcome, those that never started left out."""
-        return sum(n for outcome, n in self.outcomes.items() if outcome is not Outcome.NOT_STARTED)
+        """Attempts that have a result: scored, failed, timed out, or needless after a success."""
+        return sum(self.outcomes.get(outcome, 0) for outcome in ENDED_OUTCOMES)
+
+    @property
+    def undone(self) -> Mapping[Outcome, int]:
+        """Attempts that were given up without a result; none where they are still to come."""
+        if self.state in (CellState.PENDING, CellState.RUNNING):
+            return {}
+        return {o: self.outcomes[o] for o in UNDONE_OUTCOMES if self.outcomes.get(o)}
 
     @property
     def failed(self) -> int:
@@ -96,6 +107,8 @@ class GroupStanding:
     failed: int
     spent: Spending
     score: Score | None
+    undone: Mapping[Outcome, int] = field(default_factory=dict)
+    """Attempts that were given up without a result."""
 
     def as_json(self) -> dict[str, Any]:
         """Give the form of documents."""
@@ -107,6 +120,7 @@ class GroupStanding:
             "planned": self.planned,
             "ended": self.ended,
             "failed": self.failed,
+            "undone": undone_json(self.undone),
             "cost_usd": without_noise(self.spent.cost_usd),
             "score": None if self.score is None else self.score.as_json(),
         }
@@ -168,8 +182,13 @@ class SetStanding:
 
     @property
     def ended(self) -> int:
-        """Attempts that have an outcome."""
+        """Attempts that have a result."""
         return sum(cell.ended for cell in self.cells)
+
+    @property
+    def undone(self) -> Mapping[Outcome, int]:
+        """Attempts that were given up without a result."""
+        return undone_of(self.cells)
 
     @property
     def running(self) -> int:
@@ -236,6 +255,7 @@ class SetStanding:
                 "ended": self.ended,
                 "running": self.running,
                 "failed": self.failed,
+                "undone": undone_json(self.undone),
             },
             "agents": [group.as_json() for group in self.agents],
             "rows": [group.as_json() for group in self.rows],
@@ -269,6 +289,19 @@ def planned_of(cells: Iterable[CellStanding]) -> int | None:
             return None
         total += cell.planned
     return total
+
+
+def undone_of(cells: Iterable[CellStanding]) -> dict[Outcome, int]:
+    """Add up attempts that were given up without a result; outcomes of none are left out."""
+    found: Counter[Outcome] = Counter()
+    for cell in cells:
+        found.update(cell.undone)
+    return {outcome: found[outcome] for outcome in UNDONE_OUTCOMES if found[outcome]}
+
+
+def undone_json(undone: Mapping[Outcome, int]) -> dict[str, int]:
+    """Give each outcome without a result, those with 0 too."""
+    return {outcome.value: undone.get(outcome, 0) for outcome in UNDONE_OUTCOMES}
 
 
 def spent_of(cells: Iterable[CellStanding]) -> Spending:

@@ -81,6 +81,14 @@ class WatchedCell:
         self.has_news = _essence(self.standing) != _essence(before)
         return True
 
+    def last_sign_ns(self) -> int | None:
+        """Say when its newest run last wrote anything, by its files; None where it has none."""
+        if self.standing.run_dir is None:
+            return None
+        files = RunFiles(self.standing.run_dir)
+        marks = map(mark_of, (files.document, files.events, files.attempts, files.progress))
+        return max((mark[2] for mark in marks if mark is not None), default=None)
+
     def _find_run(self, opened: OpenedSet, folder: Path) -> bool:
         """Find the newest run; False where one is being made, and is to be looked for again."""
         self.warning = None
