@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 from steelyard.config.errors import BadInput
+from steelyard.config.layers import project_file
 from steelyard.config.names import normalise
 from steelyard.config.validation import nearest
 from steelyard.evalset.layout import SetFiles
 from steelyard.evalset.set_reader import OpenedSet, SetUnreadable
+from steelyard.results.newest import folders_below
 
 LATEST: Final = "latest"
 ITS_FORMS: Final = "a set's folder, its id, its name, or `latest`"
@@ -26,15 +27,7 @@ class NoSuchSet(BadInput):
 
 def sets_below(folder: Path, depth: int = _MAX_DEPTH) -> Iterator[Path]:
     """Find the folders of sets in and below a folder; links are not followed."""
-    if holds_set(folder):
-        yield folder
-        return
-    if depth <= 0:
-        return
-    with suppress(OSError), os.scandir(folder) as entries:
-        for entry in entries:
-            if entry.is_dir(follow_symlinks=False) and not entry.name.startswith("."):
-                yield from sets_below(Path(entry.path), depth - 1)
+    return folders_below(folder, holds_set, depth)
 
 
 def holds_set(folder: Path) -> bool:
@@ -69,8 +62,8 @@ def find_set(text: str, results_dir: Path, *, other_than: Path | None = None) ->
         return _newest(roots)
     if text == LATEST:
         raise NoSuchSet(
-            f"there is no eval set below {results_dir}",
-            remedy="`steelyard evalset submit FILE` makes one",
+            f"there is no eval set below {results_dir.absolute()}",
+            remedy=_elsewhere(results_dir) or "`steelyard evalset submit FILE` makes one",
         )
     by_id = [root for root in roots if root.name == text]
     if len(by_id) > 1:
@@ -85,8 +78,26 @@ def find_set(text: str, results_dir: Path, *, other_than: Path | None = None) ->
         return _newest(named)
     near = nearest(text, {name for root in roots for name in (root.name, root.parent.name)})
     raise NoSuchSet(
-        f"no eval set {text!r}: no such folder, and nothing of that name below {results_dir}",
-        remedy=f"did you mean {near!r}?" if near else f"name {ITS_FORMS}",
+        f"no eval set {text!r}: no such folder, and nothing of that name below "
+        f"{results_dir.absolute()}",
+        remedy=f"did you mean {near!r}?"
+        if near
+        else _elsewhere(results_dir) or f"name {ITS_FORMS}",
+    )
+
+
+def _elsewhere(results_dir: Path) -> str | None:
+    """Say where sets lie that were submitted in the project's folder, not in one below it."""
+    cwd = Path.cwd()
+    file = project_file(cwd)
+    if results_dir.is_absolute() or file is None or file.parent == cwd:
+        return None
+    found = file.parent / results_dir
+    if next(sets_below(found), None) is None:
+        return None
+    return (
+        f"a relative results_dir starts from the working folder; there are sets in {found}: "
+        f"run this in {file.parent}, or name the set's folder"
     )
 
 

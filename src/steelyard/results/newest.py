@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,7 +47,12 @@ def newest_of(roots: Iterable[Path]) -> NewestRun | None:
 
 def runs_below(folder: Path, depth: int = MAX_DEPTH) -> Iterator[Path]:
     """Find the run directories in and below a folder; links are not followed."""
-    if holds_run(folder):
+    return folders_below(folder, holds_run, depth)
+
+
+def folders_below(folder: Path, holds: Callable[[Path], bool], depth: int) -> Iterator[Path]:
+    """Find the outermost folders that hold something, in and below one; links are not followed."""
+    if holds(folder):
         yield folder
         return
     if depth <= 0:
@@ -55,4 +60,4 @@ def runs_below(folder: Path, depth: int = MAX_DEPTH) -> Iterator[Path]:
     with suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
             if entry.is_dir(follow_symlinks=False) and not entry.name.startswith("."):
-                yield from runs_below(Path(entry.path), depth - 1)
+                yield from folders_below(Path(entry.path), holds, depth - 1)
