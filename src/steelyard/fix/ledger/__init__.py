@@ -1,0 +1,1 @@
+"""ledger.db: runs, candidates, trials, decisions, controls, reviews and budget of a checkout."""
