@@ -5,17 +5,19 @@ What a run took over from another was paid once.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import orjson
 
-from steelyard.components.values import Usage
+from steelyard.components.values import NO_USAGE, Usage
 from steelyard.config.errors import SteelyardError
 from steelyard.evalset.findings import ScanSpending
 from steelyard.evalset.set_reader import OpenedSet
 from steelyard.results.consumption import NO_SPENDING, Spending, spending
+from steelyard.results.documents import part
 from steelyard.results.json_values import count, seconds
 from steelyard.results.layout import RunFiles
 from steelyard.results.plain_files import MAX_DOCUMENT_BYTES, read_plain
@@ -24,6 +26,8 @@ from steelyard.results.summary import summarise
 
 _PAID_NOBODY_KNOWS_WHAT: Final = Usage(cost_usd=None)
 """Of an execution that was killed: its calls were paid, and their number died with it."""
+NO_MODEL: Final = "none"
+"""A request's model where its agent asks none."""
 
 
 def set_spending(opened: OpenedSet) -> Spending:
@@ -78,7 +82,7 @@ def _unknown_costs(reader: RunReader) -> tuple[int, float | None]:
             unknown += 1
         else:
             dearest_usd = max(dearest_usd or 0.0, record.usage.cost_usd / record.executions)
-    for flight in reader.in_flight:
+    for flight in reader.in_flight if _asks_models(reader.document) else ():
         usage = reader.spent_in_flight(flight)
         unknown += not flight.is_waiting and (usage is None or usage.cost_usd is None)
     return unknown, dearest_usd
@@ -96,15 +100,32 @@ def run_spending(root: Path) -> Spending:
     try:
         total = spending([summarise(root)])
         reader = RunReader(root)
+        asks_models = _asks_models(reader.document)
         for flight in reader.in_flight:
-            usage = reader.spent_in_flight(flight) or _PAID_NOBODY_KNOWS_WHAT
+            usage = reader.spent_in_flight(flight)
+            if usage is None:
+                usage = _PAID_NOBODY_KNOWS_WHAT if asks_models else NO_USAGE
             cost = usage.cost_usd
+            # A call that was under way is in no step: what is known is the least.
+            is_whole = flight.is_waiting or not asks_models
             total += Spending(
-                usage.requests, usage.input_tokens, usage.output_tokens, cost, cost or 0.0
+                usage.requests,
+                usage.input_tokens,
+                usage.output_tokens,
+                cost if is_whole else None,
+                cost or 0.0,
             )
     except SteelyardError:
         return NO_SPENDING  # it cannot be read: nothing is known of it
     return total
+
+
+def _asks_models(document: Mapping[str, Any]) -> bool:
+    """Say whether a run's agent or judge asks a model, by its `run.json`; else it costs nothing."""
+    model = part(part(dict(document), "request"), "model").get("id")
+    evaluation = part(part(dict(document), "identities"), "evaluation")
+    judge = part(part(evaluation, "benchmark"), "params").get("judge")
+    return model not in (None, NO_MODEL) or judge is not None
 
 
 def _checked(spent: Spending) -> Spending:
