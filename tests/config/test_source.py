@@ -79,6 +79,8 @@ def test_an_alias_bomb_is_refused() -> None:
         ("a: *b", "f:1:4", "not well-formed YAML"),
         ("? [a]\n: 1", "f:1:3", "a key must be text"),
         ("- " * 300 + "x", "f", "nested more than"),
+        ("[" * 100_000, "f", "nested more than"),  # minutes, were all of it read ahead
+        ("a: " + "[{" * 50_000, "f", "nested more than"),
         ("a: \x07", "f", "not well-formed YAML"),
     ],
 )

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from shutil import copyfileobj
+from tempfile import TemporaryDirectory
 
 from steelyard.config.errors import BadInput, Fault, Where
 
@@ -50,6 +52,10 @@ def write_with(write: Callable[[Path], None], output: Path) -> None:
     from steelyard.cli.report_files import check_writable
 
     check_writable({"--output": output})
+    if output.exists() and not output.is_file():
+        _write_into(write, output)
+        return
+    output = output.resolve() if output.is_symlink() else output
     beside = output.with_name(f".{output.name}.{os.getpid()}")
     try:
         write(beside)
@@ -62,3 +68,21 @@ def write_with(write: Callable[[Path], None], output: Path) -> None:
         ) from error
     finally:
         beside.unlink(missing_ok=True)
+
+
+def _write_into(write: Callable[[Path], None], output: Path) -> None:
+    """Write into what is no file: `/dev/null`, a pipe; nothing may take its place.
+
+    Raises:
+        NotWritten: it did not take it.
+    """
+    with TemporaryDirectory() as folder:
+        whole = Path(folder) / "whole"
+        try:
+            write(whole)
+            with whole.open("rb") as source, output.open("wb") as sink:
+                copyfileobj(source, sink)
+        except OSError as error:
+            raise NotWritten(
+                f"{output}: {error.strerror or error}", remedy="choose another file"
+            ) from error

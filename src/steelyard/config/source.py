@@ -178,7 +178,10 @@ def read_yaml(text: str, file: str, *, layer: str = "file") -> Node:
     from ruamel.yaml import YAML
     from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
+    from steelyard.config.yaml_scanner import BoundedScanner, TooManyOpen
+
     yaml = YAML(typ="safe", pure=True)
+    yaml.Scanner = BoundedScanner
     yaml.version = "1.2"
     try:
         root = yaml.compose(text)
@@ -187,7 +190,7 @@ def read_yaml(text: str, file: str, *, layer: str = "file") -> Node:
 
         message, where, remedy = fault_of(error, text, file)
         raise Malformed(message, where=where, remedy=remedy) from error
-    except RecursionError as error:
+    except (RecursionError, TooManyOpen) as error:
         raise _too_deep(file) from error
     except (YAMLError, ValueError) as error:
         said = " ".join(str(error).split())

@@ -6,6 +6,7 @@ attached databases and Python's own variables are shut off before it runs, and s
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -78,10 +79,24 @@ def ask(export: Export, query: str) -> Answer:
         for setting in _SHUT:
             connection.execute(setting)
         try:
+            if not connection.extract_statements(query):
+                raise QueryRefused("there is no query", remedy="`SELECT * FROM rows`, for one")
             found = connection.execute(query)
-            columns = tuple(column[0] for column in found.description or ())
+            columns = _told_apart([column[0] for column in found.description or ()])
             return Answer(columns, found.fetchall() if columns else [])
         except duckdb.Error as error:
             raise QueryRefused(
                 str(error).strip(), remedy="the view is `rows`; `DESCRIBE rows` lists its columns"
             ) from error
+
+
+def _told_apart(names: Sequence[str]) -> tuple[str, ...]:
+    """Number columns of one name: as JSON, the last would hide the others."""
+    found: list[str] = []
+    for name in names:
+        chosen, number = name, 1
+        while chosen in found:
+            number += 1
+            chosen = f"{name}_{number}"
+        found.append(chosen)
+    return tuple(found)
