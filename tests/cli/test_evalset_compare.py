@@ -91,11 +91,55 @@ def test_a_small_loss_is_no_regression_but_passes_no_limit(steelyard: Run, proje
     assert steelyard("evalset", "compare", *sets, "--gate").status == 0
     ran = steelyard("evalset", "compare", *sets, "--gate", "--max-regression", "0.05", "--json")
     assert ran.status == 3
-    assert [gate["is_met"] for gate in ran.json["gates"]] == [True, False]
-    assert ran.json["gates"][1]["found"] == pytest.approx(-1 / 12)
+    assert [gate["is_met"] for gate in ran.json["gates"]] == [True, True, False]
+    assert ran.json["gates"][2]["found"] == pytest.approx(-1 / 12)
     allowed = ("evalset", "compare", *sets, "--gate", "--max-regression", "0.1")
     assert steelyard(*allowed).status == 0
     assert steelyard(*allowed, "--confident").status == 3  # the interval reaches below
+
+
+def test_a_set_that_broke_off_passes_no_gate_unless_it_may_be_partial(
+    steelyard: Run, project: Path
+) -> None:
+    whole = steady(6)
+    half = {case: [*values[:1], None] for case, values in whole.items()}
+    broken = {"outcome": "budget_exceeded", "cases": len(CASES)}
+    sets = two_sets(project, {"a": whole}, {"a": half}, **broken)
+    ran = steelyard("evalset", "compare", *sets, "--gate", "--json")
+    assert ran.status == 3
+    assert [(gate["gate"], gate["is_met"]) for gate in ran.json["gates"]] == [
+        ("--gate", True), ("--gate coverage", False),
+    ]  # fmt: skip
+    assert ran.json["gates"][1]["said"].startswith("12 of 24 attempts count; `--allow-partial`")
+    assert ran.json["counted"]["this"] == {"counted": 12, "planned": 24}
+    allowed = steelyard("evalset", "compare", *sets, "--gate", "--allow-partial")
+    assert allowed.status == 0
+    assert "12 of 24 attempts count: allowed" in allowed.out
+
+
+def test_a_base_that_broke_off_is_said_and_holds_nobody_up(steelyard: Run, project: Path) -> None:
+    whole = steady(6)
+    half = {case: [*values[:1], None] for case, values in whole.items()}
+    write_set(project / "results", verdicts({"a": half}), agents=("a",), repeats=2, set_id=OLD,
+              cases=len(CASES))  # fmt: skip
+    write_set(project / "results", verdicts({"a": whole}), agents=("a",), repeats=2, set_id=NEW)
+    ran = steelyard("evalset", "compare", OLD, NEW, "--gate", "--json")
+    assert ran.status == 0
+    assert ran.json["gates"][1]["said"] == "24 of 24 attempts count; 12 of 24 in the base"
+
+
+def test_gates_of_a_set_with_missing_attempts_say_that_it_is_not_official(
+    steelyard: Run, project: Path
+) -> None:
+    half = {case: [*values[:1], None] for case, values in steady(11).items()}
+    two_sets(
+        project, {"a": steady(11)}, {"a": half}, cases=len(CASES),
+        manifest={"baseline": OLD, "gates": {"min_score": 0.5, "max_regression": 0.1}},
+    )  # fmt: skip
+    ran = steelyard("evalset", "report", NEW, "--json")
+    assert ran.status == 0
+    for gate in ran.json["gates"]:
+        assert gate["said"].endswith("; NOT official: 12 of 24 attempts count")
 
 
 def test_cases_of_another_content_are_named_and_left_out_unless_told(
@@ -281,7 +325,7 @@ def test_a_cost_that_is_not_known_passes_no_gate(steelyard: Run, project: Path) 
     )  # fmt: skip
     ran = steelyard("evalset", "report", "latest", "--json")
     assert ran.status == 3
-    assert "no known price" in ran.json["gates"][0]["said"]
+    assert "what a part cost is not known" in ran.json["gates"][0]["said"]
 
 
 def test_a_regression_limit_without_a_baseline_is_not_met(steelyard: Run, project: Path) -> None:

@@ -16,7 +16,10 @@ MAX_ROWS = 40
 @click.argument("this", metavar="SET_B")
 @click.option("--metric", metavar="NAME", help="What is compared (each pack's primary metric).")
 @click.option("--gate", is_flag=True,
-              help="Exit with 3 where a combination regressed, is gone or untested.")  # fmt: skip
+              help="Exit with 3 where a combination regressed, is gone or untested, or an attempt "
+              "of SET_B does not count.")  # fmt: skip
+@click.option("--allow-partial", is_flag=True,
+              help="With --gate: let SET_B pass where attempts are missing.")  # fmt: skip
 @click.option("--max-regression", type=click.FloatRange(min=0), metavar="LOSS",
               help="With --gate: nor may any combination lose more than this.")  # fmt: skip
 @click.option("--confident", is_flag=True,
@@ -35,6 +38,7 @@ def compare(
     this: str,
     metric: str | None,
     gate: bool,
+    allow_partial: bool,
     max_regression: float | None,
     confident: bool,
     other_content: bool,
@@ -66,12 +70,23 @@ def compare(
     from steelyard.results.gates import GATE_NOT_MET
 
     check_writable({"--junit": junit_file, "--markdown": markdown_file})
-    _check_gates(gate=gate, max_regression=max_regression, confident=confident)
+    _check_gates(
+        gate=gate, allow_partial=allow_partial, max_regression=max_regression, confident=confident
+    )
     first, second = (find_set(text, results_dir()) for text in (base, this))
     check_distinct(first, second)
     sides = [read_set(one, metric=metric, with_digests=True) for one in (first, second)]
     found = compare_sets(sides[0], sides[1], with_other_content=other_content)
-    judged = gates_given(max_regression, is_confident=confident, comparison=found) if gate else ()
+    judged = (
+        gates_given(
+            max_regression,
+            is_confident=confident,
+            comparison=found,
+            allows_partial=allow_partial,
+        )
+        if gate
+        else ()
+    )
     if as_json:
         print_json(comparison_json(found, judged))
     else:
@@ -89,9 +104,16 @@ def compare(
     return status_with(status, problems)
 
 
-def _check_gates(*, gate: bool, max_regression: float | None, confident: bool) -> None:
+def _check_gates(
+    *, gate: bool, allow_partial: bool, max_regression: float | None, confident: bool
+) -> None:
     from steelyard.config.errors import BadInput, Where
 
+    if allow_partial and not gate:
+        raise BadInput(
+            "there is no gate to let anything pass", where=Where(field="--allow-partial"),
+            remedy="give --gate, too",
+        )  # fmt: skip
     if max_regression is not None and not gate:
         raise BadInput(
             "a limit without a gate holds nobody", where=Where(field="--max-regression"),

@@ -113,6 +113,9 @@ class SetComparison:
     """(slug, version in the base, version now) where they differ, or the content does."""
     deployments: tuple[str, ...]
     """Agents whose deployment is another one."""
+    was_counted: tuple[int, int | None]
+    """Attempts counted and planned of all that the base has, shared or not."""
+    now_counted: tuple[int, int | None]
     warnings: tuple[str, ...]
 
     def of(self, verdict: Verdict) -> list[ComparedCombination]:
@@ -155,6 +158,8 @@ def compare_sets(
         tuple(key for key in ours if key not in theirs),
         tuple(_packs(base, this)),
         tuple(_deployments(base, this)),
+        (base.report.whole.counted, base.report.whole.planned),
+        (this.report.whole.counted, this.report.whole.planned),
         tuple(_warnings(adjusted, base, this)),
     )
 
@@ -360,8 +365,8 @@ def _warnings(found: Sequence[ComparedCombination], base: ReadSet, this: ReadSet
                 yield f"{one.name}: repeats {what}: {', '.join(map(str, repeats))}"
         if _share(one.was_counted) != _share(one.now_counted):
             yield (
-                f"{one.name}: the coverage differs: {_said(one.was_counted)} attempts count in "
-                f"the base, {_said(one.now_counted)} in this set"
+                f"{one.name}: the coverage differs: {coverage_text(one.was_counted)} attempts "
+                f"count in the base, {coverage_text(one.now_counted)} in this set"
             )
 
 
@@ -370,6 +375,7 @@ def _share(counted: tuple[int, int | None]) -> float | None:
     return n / planned if planned else None
 
 
-def _said(counted: tuple[int, int | None]) -> str:
+def coverage_text(counted: tuple[int, int | None]) -> str:
+    """Write how many attempts count, of those planned: `18 of 36`."""
     n, planned = counted
     return f"{n} of {'?' if planned is None else planned}"

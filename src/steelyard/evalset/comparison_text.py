@@ -136,6 +136,10 @@ def comparison_json(found: SetComparison, gates: Sequence[GateResult] = ()) -> d
         "packs": [{"pack": slug, "was": was, "now": now} for slug, was, now in found.packs],
         "deployments": list(found.deployments),
         "warnings": list(found.warnings),
+        "counted": {
+            "base": dict(zip(("counted", "planned"), found.was_counted, strict=True)),
+            "this": dict(zip(("counted", "planned"), found.now_counted, strict=True)),
+        },
         "gates": [result.as_json() for result in gates],
     }
 

@@ -7,14 +7,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
 from pydantic import ValidationError
 
 from steelyard.config.errors import BadInput, Where
-from steelyard.evalset.comparing import THIS_SET, SetComparison, Verdict, compare_sets
+from steelyard.evalset.comparing import (
+    THIS_SET,
+    SetComparison,
+    Verdict,
+    compare_sets,
+    coverage_text,
+)
 from steelyard.evalset.find_set import find_set
 from steelyard.evalset.manifest import SetGates
 from steelyard.evalset.report.report import ReadSet, SetReport
@@ -28,6 +34,7 @@ MIN_SCORE: Final = "gates.min_score"
 MAX_REGRESSION: Final = "gates.max_regression"
 MAX_COST: Final = "gates.max_cost_usd"
 NO_REGRESSION: Final = "--gate"
+COVERAGE: Final = "--gate coverage"
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,13 +148,23 @@ def judge_set(
                 continue
             label = f"{row.metric} {head['estimator']}"
             value, ends, note = estimate["value"], estimate["interval"], estimate["note"]
-            yield judged_value(
+            judged = judged_value(
                 gate, label, value, ends, note, higher=bool(head["higher_is_better"])
             )
+            yield _marked(judged, (row.counted, row.planned))
     if gates.max_regression is not None:
-        yield _regression(comparison, gates.max_regression, is_confident=is_confident)
+        judged = _regression(comparison, gates.max_regression, is_confident=is_confident)
+        yield _marked(judged, (report.whole.counted, report.whole.planned))
     if gates.max_cost_usd is not None:
         yield _cost(report, gates.max_cost_usd)
+
+
+def _marked(result: GateResult, counted: tuple[int, int | None]) -> GateResult:
+    """Say of a figure that it is not official, where an attempt is missing."""
+    if result.found is None or counted[0] == counted[1]:
+        return result
+    partial = f"NOT official: {coverage_text(counted)} attempts count"
+    return replace(result, said=f"{result.said}; {partial}")
 
 
 def _regression(
@@ -189,7 +206,7 @@ def _cost(report: SetReport, most: float) -> GateResult:
     spent = report.spent
     said = f"{dollars(spent.cost_usd, spent.known_usd)} of ${usd(most, 2)} spent"
     if spent.cost_usd is None:
-        said += "; a part has no known price"
+        said += "; what a part cost is not known"
     is_met = spent.cost_usd is not None and spent.cost_usd <= most
     return GateResult(gate, is_met=is_met, found=spent.cost_usd, said=said)
 
@@ -213,11 +230,31 @@ def no_regression(comparison: SetComparison) -> GateResult:
     )
 
 
+def coverage(comparison: SetComparison, *, allows_partial: bool) -> GateResult:
+    """Judge that every planned attempt of the later set counts, whatever the base has.
+
+    The tests are over what both have: of a set that broke off they say nothing of the rest.
+    """
+    counted, planned = comparison.now_counted
+    is_whole = counted == planned
+    said = f"{coverage_text(comparison.now_counted)} attempts count"
+    if not is_whole:
+        said += ": allowed" if allows_partial else "; `--allow-partial` lets that pass"
+    if comparison.was_counted[0] != comparison.was_counted[1]:
+        said += f"; {coverage_text(comparison.was_counted)} in the base"
+    is_met = is_whole or allows_partial
+    return GateResult(Gate(COVERAGE, "", None), is_met=is_met, found=float(counted), said=said)
+
+
 def gates_given(
-    max_regression: float | None, *, is_confident: bool, comparison: SetComparison
+    max_regression: float | None,
+    *,
+    is_confident: bool,
+    comparison: SetComparison,
+    allows_partial: bool = False,
 ) -> Sequence[GateResult]:
     """Judge what a comparison was asked on the command line."""
-    found = [no_regression(comparison)]
+    found = [no_regression(comparison), coverage(comparison, allows_partial=allows_partial)]
     if max_regression is not None:
         option = f"--max-regression {max_regression:g}"
         found.append(

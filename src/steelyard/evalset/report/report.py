@@ -9,7 +9,7 @@ from itertools import chain
 from math import fsum
 from typing import Any, Final
 
-from steelyard.components.issues import Outcome
+from steelyard.components.issues import COUNTED, Outcome
 from steelyard.config.errors import BadInput, Where
 from steelyard.config.validation import nearest
 from steelyard.evalset.report.cell_tally import CellTally
@@ -87,6 +87,11 @@ class Row:
     p95_s: float | None
     outcome: str | None = None
     """Of a cell's run."""
+
+    @property
+    def counted(self) -> int:
+        """Attempts that count."""
+        return sum(self.outcomes.get(outcome, 0) for outcome in COUNTED)
 
     @property
     def headline(self) -> Mapping[str, Any] | None:

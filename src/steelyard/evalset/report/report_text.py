@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from steelyard.components.issues import COUNTED, Outcome
+from steelyard.components.issues import Outcome
 from steelyard.evalset.report.report import Names, Row, SetReport
 from steelyard.evalset.report.wins import AgentPair
 from steelyard.results.comparison_text import (
@@ -127,10 +127,10 @@ def _figures(row: Row) -> tuple[Cell, ...]:
 
 def counted_text(row: Row) -> str:
     """Write how many of the planned attempts count: `48/50 (96%)`."""
-    counted = sum(row.outcomes.get(outcome, 0) for outcome in COUNTED)
     if row.planned is None:
-        return f"{counted}/?"
-    return f"{counted}/{row.planned} ({share(counted, row.planned)})" if row.planned else "0/0"
+        return f"{row.counted}/?"
+    covered = share(row.counted, row.planned) if row.planned else ""
+    return f"{row.counted}/{row.planned} ({covered})" if row.planned else "0/0"
 
 
 def _estimate(score: Mapping[str, Any]) -> str:
