@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
@@ -15,6 +16,7 @@ from steelyard.evalset.scanned_attempt import RecordedAttempt
 from steelyard.evalset.set_document import SetCell
 from steelyard.evalset.set_reader import OpenedSet
 from steelyard.results.consumption import NO_SPENDING, Spending
+from steelyard.results.json_values import MAX_COUNT
 from steelyard.results.reader import RunReader
 from steelyard.results.records import AttemptRecord
 
@@ -75,19 +77,45 @@ async def scan_attempt(
     failed: dict[str, str] = {}
     found: list[tuple[str, Finding]] = []
     spent = NO_SPENDING
+    shown: list[RecordedAttempt] = []
     for scanner in scanners:
         client = client_for(scanner)
+        shown.append(RecordedAttempt(reader, record, client))
         try:
-            given = await scanner.scan(RecordedAttempt(reader, record, client))
+            given = await scanner.scan(shown[-1])
             found += [(scanner.id, finding) for finding in fit_findings(given)]
             read[scanner.id] = versions[scanner.id]
-        except (Exception, SystemExit) as error:  # noqa: BLE001 — a plug-in; named, the rest goes on
+        except (Exception, SystemExit, KeyboardInterrupt, asyncio.CancelledError) as error:
+            if _is_meant(error):
+                raise
             failed[scanner.id] = f"{type(error).__name__}: {error}"
         if client is not None:
             spent += _spending(client.usage)
     digest = work_digest(record)
-    scan = Scan(cell.index, record.task_id, record.attempt, digest, read, (), failed, spent)
+    is_silent = any(one.was_read_whole for one in shown) and not any(
+        one.has_shown_work for one in shown
+    )
+    scan = Scan(
+        cell.index,
+        record.task_id,
+        record.attempt,
+        digest,
+        read,
+        (),
+        failed,
+        spent,
+        is_silent=is_silent,
+    )
     return Scanned(scan, cell.matrix_key, reader.run_id, tuple(found))
+
+
+def _is_meant(error: BaseException) -> bool:
+    """True where the scan itself is cancelled, not where a plug-in raises what looks like it.
+
+    Taken for a cancellation, that would end the scan as if all had been read and found clean.
+    """
+    task = asyncio.current_task()
+    return isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling() > 0
 
 
 def fit_findings(given: object) -> list[Finding]:
@@ -108,7 +136,7 @@ def fit_findings(given: object) -> list[Finding]:
             raise UnfitFindings("a finding's category, message or evidence is no text")
         if not isinstance(one.confidence, int | float) or not 0.0 <= one.confidence <= 1.0:
             raise UnfitFindings(f"a finding's confidence is {one.confidence!r}, not from 0 to 1")
-        if one.step is not None and (type(one.step) is not int or one.step < 0):
+        if one.step is not None and not (type(one.step) is int and 0 <= one.step <= MAX_COUNT):
             raise UnfitFindings(f"a finding's step is {one.step!r}, not a number from 0")
     return list(given)
 
