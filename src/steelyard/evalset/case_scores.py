@@ -15,9 +15,7 @@ from steelyard.results.index import KNOWN_ATTEMPT_SCHEMAS
 from steelyard.results.layout import RunFiles
 from steelyard.results.lines import LineFile
 from steelyard.results.scores import estimate_over_tasks
-from steelyard.results.tallies import metric_specs
-
-_FAILED = frozenset({Outcome.FAILED_ERROR.value, Outcome.TIMED_OUT.value})
+from steelyard.results.tallies import counted_value, metric_specs
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,16 +78,18 @@ class CaseScores:
         self._position = scan.end
 
     def _add(self, spec: MetricSpec, data: Mapping[str, Any]) -> None:
-        case, attempt, outcome = data.get("task_id"), data.get("attempt"), data.get("outcome")
+        case, attempt = data.get("task_id"), data.get("attempt")
         if not isinstance(case, str) or not isinstance(attempt, int):
             return
-        value: Any = None
-        if outcome == Outcome.SCORED.value:
-            value = part(dict(data), "metrics").get(spec.name)
-        elif outcome in _FAILED:
-            value = spec.on_failure
-        if isinstance(value, int | float):
-            self._values[case, attempt] = float(value)
+        value = None
+        with suppress(ValueError):  # no outcome: a report names it
+            outcome = Outcome(str(data.get("outcome")))
+            given = part(dict(data), "metrics").get(spec.name)
+            # Only numbers: the line may have been written by anybody.
+            metrics = {spec.name: given} if isinstance(given, int | float) else {}
+            value = counted_value(spec, outcome, metrics)
+        if value is not None:
+            self._values[case, attempt] = value
             cluster = data.get("cluster")
             if isinstance(cluster, str):
                 self._clusters[case] = cluster

@@ -10,6 +10,8 @@ from math import fsum, sqrt
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, Final
 
+from steelyard.stats.student import t_quantile
+
 if TYPE_CHECKING:
     from numpy.random import Generator
 
@@ -77,9 +79,7 @@ def t_interval(
     _check_level(level)
     if standard_error is None or standard_error <= 0 or degrees < 1:
         return None
-    from scipy.special import stdtrit  # type: ignore[import-untyped]
-
-    half = float(stdtrit(degrees, 0.5 + level / 2)) * standard_error
+    half = t_quantile(0.5 + level / 2, degrees) * standard_error
     return mean - half, mean + half
 
 

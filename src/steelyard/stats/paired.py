@@ -332,9 +332,10 @@ def _drawn_sums(sizes: Counter[float], drawn: int, generator: Generator) -> Any:
 
     sums = np.zeros(drawn)
     for size, count in sizes.items():
-        if count == 1:
-            positive = generator.integers(0, 2, size=drawn, dtype=np.int8).astype(np.int64)
+        if count == 1:  # nearly always, and there may be thousands: never as 64 bits
+            signs = 2 * generator.integers(0, 2, size=drawn, dtype=np.int8) - 1
+            sums += np.multiply(signs, size, dtype=np.float64)
         else:
             positive = generator.binomial(count, 0.5, size=drawn)
-        sums += size * (2 * positive - count)
+            sums += size * (2 * positive - count)
     return sums

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -10,6 +10,7 @@ import orjson
 
 from steelyard.evalset.report.cell_tally import CellTally, PackCases
 from steelyard.evalset.report.record_sums import Twice, add_records
+from steelyard.evalset.report.second_reader import second_reader
 from steelyard.evalset.set_document import SetCell
 from steelyard.evalset.set_reader import OpenedSet
 from steelyard.results.documents import RunUnreadable, part
@@ -26,27 +27,62 @@ from steelyard.results.tallies import metric_specs
 def read_cells(
     opened: OpenedSet, *, metric: str | None = None, with_digests: bool = False
 ) -> list[CellTally]:
-    """Read all cells of a set.
+    """Read all cells of a set, those of a large one by two processes.
 
     Args:
         opened: the set.
         metric: what is reported; each pack's primary metric by default.
         with_digests: whether to keep what tells one content of a case from another.
     """
-    packs: dict[tuple[str, int, str], PackCases] = {}
-    found = []
-    for cell in opened.cells:
-        pack = cell.pack
-        key = pack.slug, pack.version, pack.digest
-        cases = packs.setdefault(key, PackCases(pack))
-        found.append(_read_cell(opened, cell, cases, metric, with_digests=with_digests))
-    for cases in packs.values():
+    packs = PacksOfCells()
+    helper = None if with_digests else second_reader(opened, metric)
+    if helper is None:
+        found = read_each(opened, opened.cells, packs, metric, with_digests=with_digests)
+    else:
+        with helper:
+            rest = opened.cells[helper.first :]
+            found = read_each(opened, opened.cells[: helper.first], packs, metric)
+            more = helper.cells([packs.cases(cell) for cell in rest])
+            found += read_each(opened, rest, packs, metric) if more is None else more
+    for cases in packs.all:
         of_pack = [one for one in found if one.cases is cases]
         cases.planned = max((one.planned for one in of_pack if one.planned is not None),
                             default=None)  # fmt: skip
         for one in of_pack:
             one.columns.grow(len(cases.numbers))
     return found
+
+
+class PacksOfCells:
+    """The cases of each pack version, as they are met."""
+
+    def __init__(self) -> None:
+        self._cases: dict[tuple[str, int, str], PackCases] = {}
+
+    @property
+    def all(self) -> Iterable[PackCases]:
+        """Those met so far."""
+        return self._cases.values()
+
+    def cases(self, cell: SetCell) -> PackCases:
+        """Give those of a cell's pack."""
+        pack = cell.pack
+        return self._cases.setdefault((pack.slug, pack.version, pack.digest), PackCases(pack))
+
+
+def read_each(
+    opened: OpenedSet,
+    cells: Iterable[SetCell],
+    packs: PacksOfCells,
+    metric: str | None,
+    *,
+    with_digests: bool = False,
+) -> list[CellTally]:
+    """Read some cells of a set, one after the other."""
+    return [
+        _read_cell(opened, cell, packs.cases(cell), metric, with_digests=with_digests)
+        for cell in cells
+    ]
 
 
 def _read_cell(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from typing import Any, Final
 from steelyard.components.issues import COUNTED, Outcome
 from steelyard.config.errors import BadInput, Where
 from steelyard.config.validation import nearest
+from steelyard.evalset.findings import FindingLog, Reading, finding_counts
 from steelyard.evalset.report.cell_tally import CellTally
 from steelyard.evalset.report.frontier import Choice, frontier
 from steelyard.evalset.report.grouping import (
@@ -38,6 +40,8 @@ NOT_BEGUN: Final = "nothing has begun"
 NOT_LOADED: Final = "no cases were loaded"
 NO_SUCH_METRIC: Final = "the pack has no such metric"
 MAX_WARNINGS: Final = 50
+_FEW: Final = 5_000
+"""Numbers that are sorted as fast as NumPy starts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +154,8 @@ class SetReport:
     """What all runs of all cells paid themselves."""
     findings: tuple[Mapping[str, Any], ...] | None
     """What scanners found, counted; None where nothing was scanned."""
+    scanned: Reading | None
+    """How much of it they had to read; None where nothing was scanned."""
     warnings: tuple[str, ...]
 
     def as_json(self) -> dict[str, Any]:
@@ -170,6 +176,7 @@ class SetReport:
             "frontier": [choice.as_json() for choice in self.choices],
             "spent": self.spent.as_json(),
             "findings": None if self.findings is None else [dict(one) for one in self.findings],
+            "scanned": None if self.scanned is None else self.scanned.as_json(),
             "warnings": list(self.warnings),
         }
 
@@ -219,6 +226,7 @@ def _check_metric(metric: str, cells: Sequence[CellTally]) -> None:
 def report_of_cells(opened: OpenedSet, cells: Sequence[CellTally], *, state: str) -> SetReport:
     """Make the report of cells that have been read."""
     found = combinations_of(cells)
+    counts, reading = _findings(opened)
     agents = _grouped(found, lambda one: Names(agent=one.agent))
     pairs = _grouped(found, lambda one: Names(agent=one.agent, model=one.model))
     return SetReport(
@@ -237,7 +245,8 @@ def report_of_cells(opened: OpenedSet, cells: Sequence[CellTally], *, state: str
         wins=tuple(win_matrix(found)),
         choices=tuple(frontier(pairs)),
         spent=sum((run_spending(run) for one in cells for run in one.runs), NO_SPENDING),
-        findings=_findings(opened),
+        findings=counts,
+        scanned=reading,
         warnings=tuple(_warnings(cells)),
     )
 
@@ -284,7 +293,7 @@ def _row(names: Names, parts: Sequence[Part]) -> Row:
         outcomes[Outcome.NOT_STARTED] += planned - recorded
     spec = shared_metric(parts)
     known = fsum(cell.known_usd for cell in cells)
-    ordered = sorted(chain.from_iterable(cell.durations_s for cell in cells))
+    ordered = _ordered([cell.durations_s for cell in cells])
     return Row(
         names=names,
         metric=None if spec is None else spec.name,
@@ -301,6 +310,17 @@ def _row(names: Names, parts: Sequence[Part]) -> Row:
         p95_s=_rounded(quantile(ordered, 0.95)),
         outcome=_cell_outcome(cells[0]) if is_cell else None,
     )
+
+
+def _ordered(durations_s: Sequence[array[float]]) -> Sequence[float]:
+    """Sort the durations of some cells."""
+    if sum(map(len, durations_s)) < _FEW:
+        return sorted(chain.from_iterable(durations_s))
+    import numpy as np  # several times as fast, and worth its start only where there are many
+
+    joined = np.concatenate([np.frombuffer(each) for each in durations_s if each])
+    joined.sort()
+    return array("d", joined.tobytes())
 
 
 def _plain(score: Mapping[str, Any]) -> dict[str, Any]:
@@ -370,10 +390,11 @@ def _pair_json(pair: AgentPair) -> dict[str, Any]:
     }
 
 
-def _findings(opened: OpenedSet) -> tuple[Mapping[str, Any], ...] | None:
-    """Count what scanners found, where a set was scanned."""
-    if not opened.files.findings.exists():
-        return None
-    from steelyard.evalset.findings import finding_counts
-
-    return tuple(finding_counts(opened))
+def _findings(
+    opened: OpenedSet,
+) -> tuple[tuple[Mapping[str, Any], ...] | None, Reading | None]:
+    """Count what scanners found, where a set was scanned, and what they had to read."""
+    if not opened.files.findings.exists() and not opened.files.scans.exists():
+        return None, None
+    log = FindingLog(opened.files)
+    return tuple(finding_counts(opened, log)), log.reading()
