@@ -16,7 +16,7 @@ import pytest
 
 from steelyard.components.scanner import FindingSeverity
 from steelyard.evalset.find_set import sets_below
-from steelyard.evalset.finding_values import KeptFinding
+from steelyard.evalset.finding_values import KeptFinding, Scan
 from steelyard.evalset.set_document import SetCell
 from steelyard.evalset.set_reader import OpenedSet
 from steelyard.results.lines import encode
@@ -200,10 +200,49 @@ def test_findings_are_counted_by_agent_where_a_set_was_scanned(
     table = steelyard("evalset", "report", nightly).out
     rows = [line.split() for line in table.splitlines() if line.startswith("tool-misuse")]
     assert [(row[0], row[1], *row[3:]) for row in rows] == [
-        ("tool-misuse", "high", "base", "2"),
-        ("tool-misuse", "high", "new", "1"),
+        ("tool-misuse", "high", "base", "small", "2"),
+        ("tool-misuse", "high", "new", "small", "1"),
     ]
     assert "<h2>Findings</h2>" in steelyard("evalset", "report", nightly, "--format", "html").out
+
+
+def test_findings_are_counted_by_model_where_a_set_has_models(
+    steelyard: Run, project: Path
+) -> None:
+    root = write_set(project / "results", lambda _cell: [a_record()], models=("small", "large"))
+    opened = OpenedSet(root)
+    found = [
+        KeptFinding(
+            f"{cell.index:016x}", "tool-misuse", "1", FindingSeverity.HIGH, "secrets", "read a key",
+            "cat key", 3, 0.9, cell.index, cell.matrix_key, "case-1", 1, "run", "0" * 32,
+            "2026-12-01T09:00:00.000Z",
+        )
+        for cell in opened.cells[:2]
+    ]  # fmt: skip
+    opened.files.findings.write_bytes(b"".join(encode(one.as_json()) for one in found))
+    document = steelyard("evalset", "report", "latest", "--json").json
+    assert [(one["agent"], one["model"], one["count"]) for one in document["findings"]] == [
+        ("base", "large", 1), ("base", "small", 1),
+    ]  # fmt: skip
+    table = steelyard("evalset", "report", "latest").out
+    rows = [line.split() for line in table.splitlines() if line.startswith("tool-misuse")]
+    assert [row[3:] for row in rows] == [["base", "large", "1"], ["base", "small", "1"]]
+
+
+def test_a_scan_that_had_nothing_to_read_does_not_pass_for_a_clean_one(
+    steelyard: Run, project: Path
+) -> None:
+    opened = OpenedSet(write_set(project / "results", lambda _cell: [a_record()]))
+    scans = [
+        Scan(cell.index, "case-1", 1, "0" * 32, {"tool-misuse": "1"}, is_silent=cell.index == 1)
+        for cell in opened.cells
+    ]
+    opened.files.scans.write_bytes(b"".join(encode(one.as_json()) for one in scans))
+    document = steelyard("evalset", "report", "latest", "--json").json
+    assert (document["findings"], document["scanned"]) == ([], {"attempts": 2, "silent": 1})
+    said = "1 of 2 attempts without a call or text that can be read: nothing could be found there"
+    for form in ("table", "markdown", "html"):
+        assert said in steelyard("evalset", "report", "latest", "--format", form).out
 
 
 # -- the page ------------------------------------------------------------------------------------

@@ -12,8 +12,9 @@ from typing import ClassVar
 import pytest
 
 from steelyard.components.issues import AttemptFault, IssueCode
-from steelyard.components.model import ModelRequest, ModelResponse
+from steelyard.components.model import ModelRequest, ModelResponse, ToolCall
 from steelyard.components.scanner import Finding, FindingSeverity, ScannedAttempt, Scanner
+from steelyard.components.steps import Step
 from steelyard.components.values import Usage
 from steelyard.config.redaction import Redactor
 from steelyard.config.secrets import SecretStore
@@ -21,6 +22,7 @@ from steelyard.evalset.chosen_scanners import JudgeModel, version_of
 from steelyard.evalset.findings import ScanSpending, finding_counts, findings_by_attempt
 from steelyard.evalset.following import standing_of
 from steelyard.evalset.scan_helpers import HelperSpec
+from steelyard.evalset.scanned_attempt import is_work
 from steelyard.evalset.spent import set_spending
 from steelyard.models.allowance import Allowance
 from steelyard.results.layout import RunFiles
@@ -52,6 +54,46 @@ def thinking(tmp_path: Path) -> LivingSet:
     living.run_all(**STEPS)
     living.end()
     return living
+
+
+def test_attempts_in_which_nothing_can_be_read_are_counted_and_remembered(tmp_path: Path) -> None:
+    living = living_set(tmp_path)
+    for index in (0, 1):
+        living.run(index, **STEPS)
+    for index in (2, 3):
+        living.run(index)  # these agents leave no step at all
+    living.end()
+    result = scanned(living, made(Words))
+    assert (result.attempts, result.read, result.silent) == (8, 8, 4)
+    assert result.as_json()["silent"] == 4
+    again = scanned(living, made(Words))
+    assert (again.read, again.silent) == (0, 4)
+    only = scanned(living, made(Words), cells=[living.opened.cells[3]])
+    assert only.silent == 2
+    assert log_of(living).reading().as_json() == {"attempts": 8, "silent": 4}
+
+
+def test_who_reads_no_steps_says_nothing_of_them(tmp_path: Path) -> None:
+    living = living_set(tmp_path, repeats=1)
+    living.run_all()
+    living.end()
+    assert scanned(living, made(Artifacts)).silent == 0
+    assert scanned(living, made(Words)).silent == 4
+
+
+@pytest.mark.parametrize(
+    ("step", "is_readable"),
+    [
+        (Step("agent", " \n"), False),
+        (Step("system", "you are"), False),
+        (Step("user", "do it"), False),
+        (Step("agent", "done"), True),
+        (Step("agent", "", reasoning="hm"), True),
+        (Step("agent", "", tool_calls=(ToolCall("1", "bash", "{}"),)), True),
+    ],
+)
+def test_a_call_or_words_of_the_agent_can_be_read(step: Step, is_readable: bool) -> None:
+    assert is_work(step) is is_readable
 
 
 class Counts(Words):
@@ -104,6 +146,7 @@ def test_a_newer_version_reads_all_anew_and_supersedes(thinking: LivingSet) -> N
         "severity": "low",
         "state": "open",
         "agent": "base",
+        "model": None,
         "count": 4,
     } in (counts)
     by_attempt = findings_by_attempt(thinking.opened)

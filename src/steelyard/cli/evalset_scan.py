@@ -146,6 +146,11 @@ def print_result(result: ScanResult) -> None:
         cost = dollars(result.spent.cost_usd, result.spent.known_usd)
         line += f"; {counted(result.spent.requests, 'judge call')}, {cost}"
     say(line)
+    if result.silent:
+        note(
+            f"{counted(result.silent, 'attempt')} without a call or text that can be read: that "
+            "nothing was found there says nothing of the agent"
+        )
     for fault in result.faults:
         note(f"failed: {fault}")
     if result.fault_count > len(result.faults):

@@ -158,9 +158,11 @@ class Scan:
     spent: Spending = NO_SPENDING
     """By their judge models."""
     at: str = ""
+    is_silent: bool = False
+    """True where its whole trajectory was read, and no step has a call or text of the agent."""
 
     def as_json(self) -> dict[str, Any]:
-        """Give the form of `scans.jsonl`."""
+        """Give the form of `scans.jsonl`; `is_silent` only where it is true."""
         return {
             "schema": SCAN_SCHEMA,
             "cell": self.cell,
@@ -172,6 +174,7 @@ class Scan:
             "faults": dict(self.faults),
             "spent": None if self.spent == NO_SPENDING else self.spent.as_json(),
             "at": self.at,
+            **({"is_silent": True} if self.is_silent else {}),
         }
 
     @classmethod
@@ -188,6 +191,7 @@ class Scan:
             {str(name): text(why) for name, why in mapping(data["faults"]).items()},
             NO_SPENDING if spent is None else Spending.from_json(mapping(spent)),
             optional_text(data["at"]) or "",
+            data.get("is_silent") is True,
         )
 
 

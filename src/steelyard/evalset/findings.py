@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -66,6 +66,31 @@ class FindingView:
         }
 
 
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How much scanners had to read."""
+
+    attempts: int
+    """That any scanner has read to its end."""
+    silent: int
+    """Of these, without a call or text of the agent that can be read: there, finding nothing says
+    nothing."""
+
+    def as_json(self) -> dict[str, int]:
+        """Give the form of documents."""
+        return {"attempts": self.attempts, "silent": self.silent}
+
+    @property
+    def warning(self) -> str | None:
+        """What is to be said beside the findings; None where every attempt could be read."""
+        if not self.silent:
+            return None
+        return (
+            f"{self.silent} of {self.attempts} attempts without a call or text that can be read: "
+            "nothing could be found there"
+        )
+
+
 class NoSuchFinding(BadInput):
     """No finding, or several, have an id that begins so."""
 
@@ -89,6 +114,8 @@ class FindingLog:
         self.finding_end = self.scan_end = 0
         self._read: dict[tuple[str, _Place], bytes] = {}
         """What each scanner has read last of each attempt: version and work, digested."""
+        self._silent: dict[_Place, str] = {}
+        """Attempts in which there was nothing to read, with the digest of that work."""
         self._left_out = 0
         self._unreadable: dict[str, None] = {}
         self.read_on()
@@ -108,6 +135,10 @@ class FindingLog:
             if any(one not in self.findings for one in scan.found):
                 continue  # what it found was lost: it is to be read again
             place = scan.cell, scan.case, scan.attempt
+            if scan.is_silent:
+                self._silent[place] = scan.digest
+            elif self._silent.get(place) != scan.digest:
+                self._silent.pop(place, None)
             for scanner, version in scan.read.items():
                 self._read[scanner, place] = _mark(version, scan.digest)
 
@@ -150,6 +181,16 @@ class FindingLog:
     def has_been_scanned(self) -> bool:
         """True where anything was ever read."""
         return bool(self._read)
+
+    def reading(self, cells: Collection[int] | None = None) -> Reading:
+        """Count what was read of some cells, by their numbers; of all by default."""
+        read = {place for _, place in self._read}
+        return Reading(
+            *(
+                sum(cells is None or place[0] in cells for place in places)
+                for places in (read, self._silent.keys() & read)
+            )
+        )
 
     def view(self, finding: KeptFinding) -> FindingView:
         """Say what follows for a finding from everything else."""
@@ -267,20 +308,34 @@ def _executed_again(opened: OpenedSet, log: FindingLog) -> set[str]:
     return found
 
 
-def finding_counts(opened: OpenedSet) -> list[dict[str, Any]]:
-    """Count findings by scanner, severity, state and agent, for reports; superseded ones apart.
+def finding_counts(opened: OpenedSet, log: FindingLog | None = None) -> list[dict[str, Any]]:
+    """Count findings by scanner, severity, state, agent and model, for reports.
 
-    Each row is `{scanner, severity, state, agent, count}`; `state` may be `superseded`.
+    Each row is `{scanner, severity, state, agent, model, count}`; `state` may be `superseded`,
+    `model` is None where the set has no axis of models.
+
+    Args:
+        opened: the set.
+        log: what was read of its findings already.
     """
-    agents = {cell.index: cell.agent.shown for cell in opened.cells}
-    found: Counter[tuple[str, str, str, str]] = Counter()
-    for view in finding_views(opened):
+    cells = {cell.index: cell for cell in opened.cells}
+    found: Counter[tuple[str, str, str, str, str]] = Counter()
+    for view in finding_views(opened, log):
         one = view.finding
-        agent = agents.get(one.cell, "unknown")
-        found[one.scanner, one.severity.value, view.shown_state, agent] += 1
+        cell = cells.get(one.cell)
+        agent = "unknown" if cell is None else cell.agent.shown
+        model = "" if cell is None else cell.cell.model_ref or ""
+        found[one.scanner, one.severity.value, view.shown_state, agent, model] += 1
     return [
-        {"scanner": scanner, "severity": severity, "state": state, "agent": agent, "count": n}
-        for (scanner, severity, state, agent), n in sorted(found.items())
+        {
+            "scanner": scanner,
+            "severity": severity,
+            "state": state,
+            "agent": agent,
+            "model": model or None,
+            "count": n,
+        }
+        for (scanner, severity, state, agent, model), n in sorted(found.items())
     ]
 
 

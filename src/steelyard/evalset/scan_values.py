@@ -68,6 +68,8 @@ class ScanResult:
     """By judge models, now."""
     unreadable: tuple[str, ...] = ()
     """Cells whose run could not be read, and why."""
+    silent: int = 0
+    """Of the attempts, read now or before: without a call or text of the agent to be read."""
     stopped: str | None = None
     """Why not all was read; None where all was."""
 
@@ -90,6 +92,7 @@ class ScanResult:
             "fault_count": self.fault_count,
             "spent": self.spent.as_json(),
             "unreadable": list(self.unreadable),
+            "silent": self.silent,
             "stopped": self.stopped,
             "exit_status": self.exit_status,
         }

@@ -23,6 +23,10 @@ class RecordedAttempt:
         self._reader = reader
         self._model = model
         self.record = record
+        self.has_shown_work = False
+        """Whether any step was read in which the agent called a tool, or said anything."""
+        self.was_read_whole = False
+        """Whether the trajectory was read to its end."""
 
     @cached_property
     def artifacts(self) -> Mapping[str, Path]:
@@ -46,4 +50,15 @@ class RecordedAttempt:
         Raises:
             TrajectoryUnreadable: it is missing, damaged, or not what the record says.
         """
-        return self._reader.steps(self.record)
+        for step in self._reader.steps(self.record):
+            if not self.has_shown_work and is_work(step):
+                self.has_shown_work = True
+            yield step
+        self.was_read_whole = True
+
+
+def is_work(step: Step) -> bool:
+    """Say whether a scanner has anything to read in a step: a call, or words of the agent."""
+    if step.source != "agent":
+        return False
+    return bool(step.tool_calls or step.message.strip() or (step.reasoning or "").strip())

@@ -168,6 +168,7 @@ class _Work:
             fault_count=self._fault_count,
             spent=self._spent,
             unreadable=tuple(self._unreadable),
+            silent=self._store.log.reading({cell.index for cell in self._cells}).silent,
             stopped=self._stopped,
         )
 

@@ -45,7 +45,8 @@ def report_sections(
     laid += [_wins(report.wins)] if report.wins else []
     laid += [_frontier(report)] if report.choices else []
     laid += _failures(report.agents)
-    laid += [_findings(report.findings)] if report.findings else []
+    has_silent = report.scanned is not None and report.scanned.silent
+    laid += [_findings(report)] if report.findings or has_silent else []
     laid += [gate_section(gates)] if gates else []
     return laid
 
@@ -233,15 +234,18 @@ def _failures(agents: Sequence[Row]) -> list[Section]:
     return [Section("failures by outcome and cause", ("", "severity", *heads), tuple(rows))]
 
 
-def _findings(findings: Sequence[Mapping[str, Any]]) -> Section:
+def _findings(report: SetReport) -> Section:
+    findings = report.findings or ()
+    has_models = any(one["model"] is not None for one in findings)
+    columns = ("scanner", "severity", "state", "agent", *(["model"] * has_models), "count")
     rows: list[tuple[Cell, ...]] = [
         tuple(
-            str(one[name]) if name == "count" else Name(str(one[name]))
-            for name in ("scanner", "severity", "state", "agent", "count")
+            str(one[name]) if name == "count" else Name(str(one[name] or NONE)) for name in columns
         )
         for one in findings
     ]
-    return Section("findings", ("scanner", "severity", "state", "agent", "count"), tuple(rows))
+    said = None if report.scanned is None else report.scanned.warning
+    return Section("findings", columns, tuple(rows), () if said is None else (said,))
 
 
 def gate_section(gates: Sequence[GateResult]) -> Section:
