@@ -6,7 +6,7 @@ Every function adds to a list of problems and goes on; none raises.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Final, Protocol
@@ -47,6 +47,15 @@ class ComponentIds(Protocol):
         """Resolve an alias; other ids come back as they are."""
         ...
 
+    def path_fields(
+        self, kind: str, name: str, base_dir: Path
+    ) -> Mapping[str, Callable[[str], bool]]:
+        """Give a component's parameters that are paths, each with what tells a path.
+
+        The component is imported; none where that cannot be done.
+        """
+        ...
+
 
 class RememberedIds:
     """Asks each question once: the registry looks through what is installed to answer."""
@@ -56,6 +65,7 @@ class RememberedIds:
         self.known = cache(ids.known)
         self.fault = cache(ids.fault)
         self.canonical = cache(ids.canonical)
+        self.path_fields = cache(ids.path_fields)
 
 
 _MISPLACED: Final[tuple[tuple[str, str, str], ...]] = (

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from pydantic import BaseModel
 
-from steelyard.config import checks, layers, project_parts
+from steelyard.config import checks, layers, project_parts, written_paths
 from steelyard.config.checks import AUTO_ENVIRONMENT, COMPONENTS, ComponentIds
 from steelyard.config.envrefs import expand
 from steelyard.config.errors import BadInput, Problem, Where
@@ -153,6 +153,9 @@ class _Resolving:
         self._has_lost_layer = False
         """A file could not be read: what it says cannot be told from the others."""
         self.known_ids = checks.RememberedIds(components) if components is not None else None
+        self._base_dir = self.cwd
+        self._folders: dict[str, Path] = {}
+        """Of the configuration files, by how messages name them."""
         self.parts: list[ProjectParts] = []
         """What the configuration files say for eval sets, lowest first."""
 
@@ -163,11 +166,13 @@ class _Resolving:
 
     def config_layers(self, config_files: Sequence[Path], base_dir: Path) -> list[Node]:
         found = []
+        self._base_dir = base_dir
         files = layers.layer_files(self.environ, self.cwd, config_files)
         for file in files if self._finds_files else files[len(files) - len(config_files) :]:
             node = self.load(file, ConfigFile, "config")
             if node is not None:
-                found.append(_rebased(node, file.path.parent, base_dir))
+                self._folders[layers.shown(file.path, self.cwd)] = file.path.parent
+                found.append(written_paths.ids_from(node, file.path.parent, base_dir))
         return found
 
     def written(self, source: Path | Node) -> Node | None:
@@ -190,7 +195,8 @@ class _Resolving:
 
     def command_line(self, overrides: Sequence[Override]) -> Node:
         root = layers.overrides_node(overrides)
-        return self._prepared(root, ConfigFile, "command line", "option:", self.cwd) or root
+        line = self._prepared(root, ConfigFile, "command line", "option:", self.cwd) or root
+        return written_paths.ids_from(line, self.cwd, self._base_dir)
 
     def _prepared(
         self, node: Node, model: type[BaseModel], document: str, scope: str, folder: Path
@@ -281,6 +287,11 @@ class _Resolving:
             # Fields without an id are of whatever `auto` comes to.
             auto = Node(AUTO_ENVIRONMENT, Origin(layers.DEFAULT, environment.origin.where))
             fields["environment"] = Node({"id": auto} | environment.value, environment.origin)
+        for kind in COMPONENTS:
+            fields[kind] = written_paths.params_from(
+                kind, fields[kind], self.known_ids, self._folders, cwd=self.cwd,
+                base_dir=self._base_dir,
+            )  # fmt: skip
         fields["model"] = merged([part(node, "model") for node in stack])
         fields["execution"] = merged(
             [
@@ -400,22 +411,6 @@ def _validated(root: Node, problems: list[Problem]) -> Orchestration | None:
         problems += found
         return None
     return Orchestration.model_validate(plain(root), strict=True)
-
-
-def _rebased(node: Node, folder: Path, base_dir: Path) -> Node:
-    """Make the relative paths of a configuration file's component ids start from `base_dir`."""
-    if folder == base_dir:
-        return node
-    for _, section in checks.component_sections(node):
-        found = section.value.get("id")
-        if (
-            found is not None
-            and isinstance(found.value, str)
-            and found.value.startswith(("./", "../"))
-        ):
-            path = os.path.normpath(folder / found.value)
-            section.value["id"] = Node(path, found.origin)
-    return node
 
 
 def _distinct(problems: Sequence[Problem]) -> list[Problem]:

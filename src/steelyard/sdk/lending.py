@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -127,6 +127,13 @@ class Lending:
     def canonical(self, kind: str, name: str) -> str:
         """Resolve an alias; other ids come back as they are."""
         return name if (Kind(kind), name) in self.lent else REGISTRY.canonical(kind, name)
+
+    def path_fields(
+        self, kind: str, name: str, base_dir: Path
+    ) -> Mapping[str, Callable[[str], bool]]:
+        """Give a component's parameters that are paths; a lent one's are its own affair."""
+        is_lent = (Kind(kind), name) in self.lent
+        return {} if is_lent else REGISTRY.path_fields(kind, name, base_dir)
 
 
 @dataclass(frozen=True, slots=True)

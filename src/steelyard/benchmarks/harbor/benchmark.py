@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, Final, Literal
+from typing import Annotated, Any, ClassVar, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
@@ -59,6 +59,7 @@ from steelyard.components.benchmark import (
 )
 from steelyard.components.environment import Session
 from steelyard.components.issues import AttemptFault, IssueCode
+from steelyard.components.path_params import WrittenPath
 from steelyard.components.values import Message
 
 log = logging.getLogger(__name__)
@@ -105,7 +106,7 @@ class TaskParams(BaseModel):
 class HarborParams(TaskParams):
     """Parameters of `harbor`."""
 
-    path: str = Field(min_length=1)
+    path: Annotated[str, Field(min_length=1), WrittenPath()]
     """A folder of task folders, or one task folder."""
 
     @field_validator("path")

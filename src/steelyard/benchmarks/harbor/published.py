@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from pydantic import BaseModel, Field, ValidationInfo, field_validator
 
@@ -15,13 +15,16 @@ from steelyard.benchmarks.harbor.benchmark import TaskFolders, TaskParams
 from steelyard.benchmarks.harbor.data_set import DataSet, Wanted
 from steelyard.benchmarks.harbor.git_tree import is_remote
 from steelyard.components.installed_agents import default_data_dir
+from steelyard.components.path_params import WrittenPath
 from steelyard.config.errors import BadInput
 
 
 class PublishedParams(TaskParams):
     """Parameters of a published set."""
 
-    source: str | None = Field(default=None, min_length=1)
+    source: Annotated[str | None, WrittenPath(lambda text: not is_remote(text))] = Field(
+        default=None, min_length=1
+    )
     """Where its tasks are brought in from, once: a folder, a tar or zip archive, a Git remote."""
     revision: str | None = Field(default=None, min_length=1)
     """A branch, a tag or a commit of the Git remote."""

@@ -5,8 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt, field_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    PositiveFloat,
+    PositiveInt,
+    ValidationInfo,
+    field_validator,
+)
 
+from steelyard.components.path_params import WrittenPath
 from steelyard.environments.docker.allowlist import Allowlist
 
 DEFAULT_CPU: Final = 1.0
@@ -29,7 +38,7 @@ class DockerParams(BaseModel):
     image: str | None = None
     """For tasks that ask for none: a name, `name@sha256:…`, or an image's id;
     `python:3.12-slim` by default."""
-    image_tar: Path | None = None
+    image_tar: Annotated[Path | None, WrittenPath()] = None
     """A root file system as a tar file, imported once and used for tasks that ask for no image."""
     pull: PullPolicy = "missing"
     """Whether an image may be fetched from its registry: `never`, where it is `missing`, or
@@ -55,6 +64,12 @@ class DockerParams(BaseModel):
     """The engine's network that `open` means, as `bridge`, `host` or a name; its default else."""
     extra_capabilities: tuple[str, ...] = ()
     """Capabilities that tasks need beyond ours, as `SYS_PTRACE`; trust is then `contained`."""
+
+    @field_validator("image_tar")
+    @classmethod
+    def _from_base(cls, image_tar: Path | None, info: ValidationInfo) -> Path | None:
+        base = (info.context or {}).get("base_dir")
+        return image_tar if image_tar is None or base is None else Path(base) / image_tar
 
     @field_validator("allowed_hosts")
     @classmethod

@@ -24,6 +24,7 @@ from pydantic import (
     model_validator,
 )
 
+from steelyard.components.path_params import WrittenPath
 from steelyard.config.validation import FieldFault
 
 Word = Annotated[str, StringConstraints(pattern=r"^[^\x00]*$")]
@@ -81,7 +82,7 @@ class CommandParams(BaseModel):
     """Text for a shell instead; nothing is replaced in it, `$STEELYARD_PROMPT_FILE` is set."""
     shell: Text = "sh"
     """What runs `script`."""
-    files: tuple[Text, ...] = ()
+    files: Annotated[tuple[Text, ...], WrittenPath()] = ()
     """Files and folders of this machine, brought into the folder {files} of the environment: the
     agent itself, say. What they hold is part of the generation identity."""
     prompt: Literal["stdin", "argument", "file", "environment"] = "stdin"

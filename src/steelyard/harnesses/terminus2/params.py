@@ -17,6 +17,7 @@ from pydantic import (
     field_validator,
 )
 
+from steelyard.components.path_params import WrittenPath
 from steelyard.config.validation import FieldFault
 
 VERSION: Final = "0.26.0"
@@ -68,7 +69,7 @@ class Terminus2Params(BaseModel):
     install_tmux: bool = True
     """Where the environment has no tmux, install it by its package manager, as Harbor does; that
     needs a network there, and changes what is measured."""
-    python: Path | None = None
+    python: Annotated[Path | None, WrittenPath()] = None
     """An interpreter that has the package. None: ours, else the one that
     `steelyard agent install terminus2` made."""
     install_timeout_seconds: PositiveFloat = 1800
