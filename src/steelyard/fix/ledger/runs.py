@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from steelyard.fix.ids import Kind
 from steelyard.fix.ledger import documents
 from steelyard.fix.ledger.database import Database, Writer
-from steelyard.fix.ledger.errors import NotNow, Unresolved
+from steelyard.fix.ledger.errors import NotNow, OtherContent, Unresolved
 from steelyard.fix.ledger.rows import run_from
 from steelyard.fix.ledger.run_writing import (
     RunWriting,
@@ -33,8 +33,16 @@ def start(database: Database, new: NewRun, at: float) -> RunRow:
 
     Where a run of the same spec and source is still starting (its process died) that one is given:
     look at its long id.
+
+    Raises:
+        OtherContent: the long id is another run's.
     """
     with database.writing() as writer:
+        same = writer.row("SELECT * FROM runs WHERE run = ?", new.run)
+        if same is not None:
+            if (same["digest"], same["base_commit"]) != (new.digest, new.base_commit):
+                raise OtherContent(f"the run {new.run}")
+            return run_from(same)
         cut_off = writer.row(
             "SELECT * FROM runs WHERE stage = ? AND digest = ? AND base_commit = ? AND frozen = ?",
             RunStage.STARTING,

@@ -50,18 +50,32 @@ class ReservedTrial:
     is_new: bool
 
     @property
-    def is_to_be_launched(self) -> bool:
-        """True where it is paid for and was never started."""
-        return self.trial.is_open and self.trial.launched_at is None
+    def is_to_be_run(self) -> bool:
+        """True where it is not decided yet: `launch` it, unless an owner was named, and run it."""
+        return self.trial.is_open
 
 
 def reserve(
-    database: Database, lease: Lease, slot: Slot, at: float, rules: RepeatRules | None = None
+    database: Database,
+    lease: Lease,
+    slot: Slot,
+    at: float,
+    *,
+    rules: RepeatRules | None = None,
+    owner: OwnerIdentity | None = None,
 ) -> ReservedTrial:
     """Pay for a trial of a repetition.
 
     A repetition that is decided is given with what decided it; one that was paid for by a process
     that died before the launch is given to this one. Neither is paid again.
+
+    Args:
+        database: the ledger.
+        lease: of the run.
+        slot: what is measured.
+        at: now.
+        rules: when a repetition is tried again.
+        owner: the process that starts it at once: saves the transaction of `launch`.
 
     Raises:
         Unresolved: one was launched and has not ended, or nobody knows how.
@@ -80,7 +94,8 @@ def reserve(
             if row.outcome is Outcome.INCONCLUSIVE or (row.is_open and row.launched_at):
                 raise Unresolved(row.short)
             if row.is_open:
-                return ReservedTrial(_adopted(writing, row), is_new=False)
+                _adopt(writing, row, owner)
+                return ReservedTrial(trial_of(writing.writer, row.trial), is_new=False)
         if (
             candidate.stage is not CandidateStage.SEALED
             and candidate.ended_as is not CandidateEnd.REVIEWED
@@ -89,13 +104,28 @@ def reserve(
         _require_valid(writing.writer, slot.candidate)
         _require_repeatable(tries, rules or RepeatRules())
         writing.spend(MAX_TRIALS)
-        return ReservedTrial(_insert(writing, slot, len(tries) + 1), is_new=True)
+        return ReservedTrial(_insert(writing, slot, len(tries) + 1, owner), is_new=True)
 
 
 def launch(
-    database: Database, lease: Lease, trial: str, owner: OwnerIdentity, at: float
+    database: Database,
+    lease: Lease,
+    trial: str,
+    owner: OwnerIdentity,
+    at: float,
+    *,
+    never_started: bool = False,
 ) -> TrialRow:
     """Say who is about to start a trial: recorded before anything of it runs.
+
+    Args:
+        database: the ledger.
+        lease: of the run.
+        trial: its long id.
+        owner: the process that starts it.
+        at: now.
+        never_started: whoever was to start it before is gone, and left nothing of it on the disk:
+            it is started now, and not paid again.
 
     Raises:
         NotNow: it has ended, or somebody else starts it.
@@ -104,7 +134,7 @@ def launch(
         row = trial_of(writing.writer, trial, run=lease.run)
         if row.owner == owner and row.token == lease.token and row.is_open:
             return row
-        if not row.is_open or row.launched_at is not None:
+        if not row.is_open or (row.launched_at is not None and not never_started):
             raise NotNow(f"{row.short} was started before", remedy="reserve another one")
         writing.require_open()
         writing.writer.execute(
@@ -171,13 +201,15 @@ def _tries(reader: Reader, slot: Slot) -> list[TrialRow]:
     return tries
 
 
-def _adopted(writing: RunWriting, row: TrialRow) -> TrialRow:
+def _adopt(writing: RunWriting, row: TrialRow, owner: OwnerIdentity | None) -> None:
     writing.writer.execute(
-        "UPDATE trials SET token = (SELECT token FROM leases WHERE run = ?) WHERE trial = ?",
+        "UPDATE trials SET token = (SELECT token FROM leases WHERE run = ?), owner = ?,"
+        " launched_at = ? WHERE trial = ?",
         row.run,
+        None if owner is None else documents.owner_text(owner),
+        None if owner is None else writing.at,
         row.trial,
     )
-    return trial_of(writing.writer, row.trial)
 
 
 def _require_valid(reader: Reader, candidate: str) -> None:
@@ -210,7 +242,7 @@ def _require_repeatable(tries: Sequence[TrialRow], rules: RepeatRules) -> None:
         )
 
 
-def _insert(writing: RunWriting, slot: Slot, tried: int) -> TrialRow:
+def _insert(writing: RunWriting, slot: Slot, tried: int, owner: OwnerIdentity | None) -> TrialRow:
     run, writer = writing.run.run, writing.writer
     count = writer.number("SELECT count(*) FROM trials WHERE run = ?", run)
     trial = long_id(run, Kind.TRIAL, count)
@@ -226,6 +258,8 @@ def _insert(writing: RunWriting, slot: Slot, tried: int) -> TrialRow:
         seed=str(slot.seed),
         token=writer.number("SELECT token FROM leases WHERE run = ?", run),
         reserved_at=writing.at,
+        owner=None if owner is None else documents.owner_text(owner),
+        launched_at=None if owner is None else writing.at,
     )
     writing.event("trial", trial)
     return trial_of(writer, trial)
