@@ -104,6 +104,8 @@ def test_row_11_hooks_and_configuration_reach_nobody(tmp_path: Path) -> None:
     run_git(worktree, "config", "alias.status", f"!touch {ran}")
     ran.unlink(missing_ok=True)
     shutil.copytree(hooks, world.store.folder / "hooks")
+    world.store.pin("candidates/c0", world.base_tree)  # its configuration is still the candidate's
+    assert not ran.exists()
     sealed = world.seal(worktree)
     world.store.pin("candidates/c1", sealed.tree_id)
     second = world.candidate()
@@ -112,6 +114,10 @@ def test_row_11_hooks_and_configuration_reach_nobody(tmp_path: Path) -> None:
     assert snapshot(world.origin / ".git") == before
     from steelyard.fix.store_git import CONFIG, Store
 
+    assert not Store(world.store.folder).was_meddled_with, "put right before it was sealed"
+    run_git(worktree, "config", "core.hooksPath", str(hooks))
+    shutil.copytree(hooks, world.store.folder / "hooks")
+    ran.unlink(missing_ok=True)
     assert Store(world.store.folder).was_meddled_with
     assert (world.store.folder / "config").read_text() == CONFIG
     assert not (world.store.folder / "hooks").exists()

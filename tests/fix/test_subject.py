@@ -37,18 +37,26 @@ for line in sys.stdin.buffer:
     sys.stdout.buffer.write(b"%d\\n" % lines if line == b"count\\n" else line)
     sys.stdout.buffer.flush()
 """
-SUBJECT = Program((PYTHON, "src/echo.py"))
+
+
+def subject(folder: Path) -> Program:
+    """Give a subject whose processes can be told from those of other tests."""
+    return Program((PYTHON, "src/echo.py", str(folder)))
+
+
 BENCHMARK = Program((PYTHON, "bench/talk.py"))
 
 
 def test_each_connection_is_a_subject_of_its_own(tmp_path: Path) -> None:
     world = World(tmp_path / "w", {"bench/talk.py": TALK, "src/echo.py": ECHO})
-    result = try_out(world, {}, benchmark=BENCHMARK, subject=SUBJECT, metrics=("answer", "lines"))
+    result = try_out(
+        world, {}, benchmark=BENCHMARK, subject=subject(tmp_path), metrics=("answer", "lines")
+    )
     assert result.outcome is Outcome.COMPLETED, result
     assert result.metrics == {"answer": 3.0, "lines": 2.0}
     assert result.trust is expected_trust(has_subject=True)
     assert result.stages[0].name == "benchmark"
-    assert running("src/echo.py") == []
+    assert running(f"src/echo.py\0{tmp_path}") == []
     assert list((world.state / "trials").glob("trial-*")) == []
 
 
@@ -59,17 +67,17 @@ def test_a_subject_that_does_not_answer_is_ended_with_the_trial(tmp_path: Path) 
         world,
         {},
         benchmark=BENCHMARK,
-        subject=SUBJECT,
+        subject=subject(tmp_path),
         metrics=("answer", "lines"),
         limits=Limits(timeout_s=2),
     )
     assert (result.outcome, result.metrics) == (Outcome.TIMED_OUT, {})
-    assert running("src/echo.py") == []
+    assert running(f"src/echo.py\0{tmp_path}") == []
 
 
 def test_a_subject_that_crashes_is_an_end_of_the_stream_to_the_benchmark(tmp_path: Path) -> None:
     world = World(tmp_path / "w", {"bench/talk.py": TALK, "src/echo.py": "raise SystemExit(3)\n"})
-    result = try_out(world, {}, benchmark=BENCHMARK, subject=SUBJECT, metrics=("answer",))
+    result = try_out(world, {}, benchmark=BENCHMARK, subject=subject(tmp_path), metrics=("answer",))
     assert result.outcome is Outcome.FAILED, result
     assert result.reason
     assert "the benchmark ended with 1" in result.reason
