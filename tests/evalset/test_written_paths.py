@@ -63,3 +63,14 @@ def test_a_set_that_is_not_found_below_the_project_is_looked_for_where_the_proje
         assert said in problem.message
         assert str(project / "sub" / "results") in problem.message
         assert str(root.parent.parent) in str(problem.remedy)
+
+
+@pytest.mark.parametrize("name", ["p", "p@1", "./packs/p"])
+def test_a_mock_model_plays_a_pack_of_the_project(tmp_path: Path, name: str) -> None:
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "sub").mkdir()
+    model = {"id": "mock", "base_url": f"mock-model://{name}/0.8", "params": {"max_tokens": 9}}
+    write_project(tmp_path, {**agent("mock", "chat"), "model": model})
+    plan = plan_submission(write_manifest(tmp_path, "mock"), around(tmp_path / "sub"))
+    (request,) = plan.prepared.plan.requests
+    assert request.request.model.base_url == f"mock-model://{tmp_path}/packs/p/0.8"

@@ -69,12 +69,30 @@ def test_nothing_listens_once_its_connections_are_closed() -> None:
         ("mock-model://code-review/often", "not of the form"),
         ("mock-model://code-review?accuracy=1", "not of the form"),
         ("mock-model://code-reviw", "unknown benchmark 'code-reviw'"),
+        ("mock-model://refunds/0.8", "a pack is named by its folder: mock-model://./FOLDER/0.8"),
     ],
 )
 def test_a_url_that_asks_for_nothing_known_is_refused(url: str, said: str) -> None:
     with pytest.raises(BadInput, match="base_url") as raised:
         parse_address(url)
     assert said in str(raised.value)
+
+
+def test_a_pack_is_named_by_its_folder_and_its_last_number_is_the_chance() -> None:
+    folder = str(catalog_pack("code-review"))
+    for text, names, chance in (
+        (f"{folder}/0.5", (folder,), 0.5),
+        (folder, (folder,), 1.0),
+        (f"{folder}/", (folder,), 1.0),
+        (f"paper-trail,{folder}/0", ("paper-trail", folder), 0.0),
+        ("catalog/code-review/0.5", ("code-review",), 0.5),
+    ):
+        mock = parse_address(f"mock-model://{text}").mock
+        assert mock is not None
+        assert (mock.benchmarks, mock.accuracy) == (names, chance)
+    assert asyncio.run(asked(f"mock-model://{folder}"))[0] == [reference()]
+    with pytest.raises(BadInput, match=r"there is no pack at \./nowhere"):
+        parse_address("mock-model://./nowhere/0.5")
 
 
 def test_two_urls_do_not_share_a_line() -> None:

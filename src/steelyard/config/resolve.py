@@ -292,7 +292,10 @@ class _Resolving:
                 kind, fields[kind], self.known_ids, self._folders, cwd=self.cwd,
                 base_dir=self._base_dir,
             )  # fmt: skip
-        fields["model"] = merged([part(node, "model") for node in stack])
+        fields["model"] = written_paths.model_from(
+            merged([part(node, "model") for node in stack]), self._folders, cwd=self.cwd,
+            base_dir=self._base_dir,
+        )  # fmt: skip
         fields["execution"] = merged(
             [
                 *(layers.without(part(node, "execution"), "task_concurrency") for node in configs),

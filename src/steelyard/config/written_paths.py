@@ -12,6 +12,7 @@ from pathlib import Path
 
 from steelyard.config import layers
 from steelyard.config.checks import ComponentIds, component_sections
+from steelyard.config.mock_urls import is_mock_url, renamed
 from steelyard.config.source import Node
 
 
@@ -35,6 +36,25 @@ def ids_from(node: Node, folder: Path, base_dir: Path) -> Node:
             path = os.path.normpath(folder / found.value)
             section.value["id"] = Node(path, found.origin)
     return node
+
+
+def model_from(
+    section: Node | None, folders: Mapping[str, Path], *, cwd: Path, base_dir: Path
+) -> Node | None:
+    """Make the packs' folders that a mock model's address names absolute; arguments as below."""
+    address = section.at(("base_url",)) if section is not None else None
+    if section is None or address is None or not isinstance(address.value, str):
+        return section
+    if not is_mock_url(address.value):
+        return section
+    is_option = address.origin.layer == layers.COMMAND_LINE
+    folder = cwd if is_option else folders.get(address.origin.where.file or "", base_dir)
+
+    def absolute(name: str) -> str:
+        return os.path.normpath(folder / name) if name.startswith(("./", "../")) else name
+
+    url = Node(renamed(address.value, absolute), address.origin)
+    return Node({**section.value, "base_url": url}, section.origin)
 
 
 def params_from(

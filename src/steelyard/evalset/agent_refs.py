@@ -17,9 +17,11 @@ from uuid import UUID, uuid5
 
 from steelyard.components.id_forms import is_file_class, is_path
 from steelyard.config.errors import BadInput, Problem, Where
+from steelyard.config.mock_urls import is_mock_url, renamed
 from steelyard.config.project_parts import without_values
 from steelyard.config.schema.written import UUID_FORM
 from steelyard.config.source import Node
+from steelyard.evalset.own_packs import OwnPacks
 
 NAMESPACE: Final = UUID("9d5b1c7e-6f0a-5c53-9a1e-2f8d3b6c4e70")
 """Of the UUIDs that are derived here: never changed, or every ref by UUID breaks."""
@@ -59,12 +61,13 @@ class Deployment:
         return self.node.origin.where
 
 
-def deployment_of(node: Node, folder: Path) -> Deployment:
+def deployment_of(node: Node, folder: Path, packs: OwnPacks | None = None) -> Deployment:
     """Make a deployment of what a configuration file says; it has been held against the schema.
 
     Args:
         node: the item of `deployments`.
         folder: what relative paths in it start from.
+        packs: the project's, which a mock model's address may name by slug.
     """
     name = str(node.value["name"].value)
     written = node.value.get("id")
@@ -74,7 +77,7 @@ def deployment_of(node: Node, folder: Path) -> Deployment:
         uuid=str(written.value).lower()
         if written is not None and written.value is not None
         else derived_uuid("deployment", name),
-        parts={part: _rebased(below, folder) for part, below in parts.items()},
+        parts={part: _rebased(below, folder, packs) for part, below in parts.items()},
         node=node,
     )
 
@@ -170,8 +173,12 @@ def _place(one: Deployment) -> str:
     return ":".join(str(part) for part in (where.file, where.line, where.column) if part)
 
 
-def _rebased(part: Node, folder: Path) -> Node:
+def _rebased(part: Node, folder: Path, packs: OwnPacks | None) -> Node:
     """Make a component's path absolute: the set may be run from anywhere."""
+    address = part.value.get("base_url") if isinstance(part.value, dict) else None
+    if address is not None and isinstance(address.value, str) and is_mock_url(address.value):
+        url = renamed(address.value, lambda name: _pack_folder(name, packs))
+        return Node({**part.value, "base_url": Node(url, address.origin)}, part.origin)
     found = part.value.get("id") if isinstance(part.value, dict) else None
     if found is None or not isinstance(found.value, str):
         return part
@@ -180,3 +187,15 @@ def _rebased(part: Node, folder: Path) -> Node:
         return part
     path = Node(str(folder.absolute() / text), found.origin)
     return Node({**part.value, "id": path}, part.origin)
+
+
+def _pack_folder(name: str, packs: OwnPacks | None) -> str:
+    """Give the folder of a pack of the project's, any other name as it is."""
+    slug, _, version = name.partition("@")
+    heads = packs.by_slug.get(slug, ()) if packs is not None else ()
+    fits = [
+        head
+        for head in heads
+        if (version.removeprefix("v") == str(head.version) if version else not head.is_kept)
+    ]
+    return str(fits[0].path) if len(fits) == 1 else name

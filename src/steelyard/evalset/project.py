@@ -62,17 +62,20 @@ def read_project(
     file = project_file(cwd)
     folder = cwd if file is None else file.parent
     judge = merged(one.root.value.get("judge") for one in config.parts)
+    packs = OwnPacks(
+        entry
+        for one in config.parts
+        for node in one.items("packs")
+        for entry in pack_folders(node, one.folder)
+    )
     return Project(
         folder=folder,
         cwd=cwd,
         file=None if file is None else shown(file, cwd),
-        agents=Agents(deployment_of(node, one.folder) for one, node in deployments(config.parts)),
-        packs=OwnPacks(
-            entry
-            for one in config.parts
-            for node in one.items("packs")
-            for entry in pack_folders(node, one.folder)
+        agents=Agents(
+            deployment_of(node, one.folder, packs) for one, node in deployments(config.parts)
         ),
+        packs=packs,
         judge=judge if judge is not None and judge.value is not None else None,
         environ=environ,
         config=config,

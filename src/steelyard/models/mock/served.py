@@ -9,16 +9,18 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import TYPE_CHECKING
 
+from steelyard.components.id_forms import is_path
 from steelyard.components.registry import Kind, id_fault
 from steelyard.config.errors import BadInput, Where
+from steelyard.config.mock_urls import PREFIX as _PREFIX
+from steelyard.config.mock_urls import is_mock_url as is_mock_url
+from steelyard.config.mock_urls import mock_parts
 
 if TYPE_CHECKING:
     from steelyard.models.mock.answers import Source
-
-SCHEME: Final = "mock-model"
-_PREFIX: Final = f"{SCHEME}://"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,34 +32,39 @@ class ServedMock:
     accuracy: float
 
 
-def is_mock_url(base_url: str) -> bool:
-    """True for a URL of this scheme."""
-    return base_url.startswith(_PREFIX)
-
-
 def parse_mock_url(base_url: str) -> ServedMock:
-    """Read `mock-model://BENCHMARK,BENCHMARK/ACCURACY`.
+    """Read `mock-model://BENCHMARK,BENCHMARK/ACCURACY`; a pack may be named by its folder.
+
+    Relative folders start from the working folder, which the settings have seen to.
 
     Raises:
         BadInput: it is not that, or names no benchmark that there is.
     """
-    names, _, chance = base_url.removeprefix(_PREFIX).partition("/")
+    names, chance = mock_parts(base_url)
     try:
         accuracy = float(chance or "1")
     except ValueError:
         accuracy = -1.0
-    benchmarks = tuple(name for name in names.split(",") if name)
-    if not 0 <= accuracy <= 1 or any(c.isspace() or c in "?#@" for c in names):
+    benchmarks = tuple(name.removeprefix("catalog/") for name in names)
+    if not 0 <= accuracy <= 1 or not all(map(_may_be_named, benchmarks)):
         raise BadInput(
             f"not of the form {_PREFIX}BENCHMARK/ACCURACY",
             where=Where(field="model.base_url"),
-            remedy=f"write benchmarks of the catalog and a chance: {_PREFIX}code-review/0.8",
+            remedy=f"write benchmarks and a chance: {_PREFIX}code-review/0.8, or a pack's folder: "
+            f"{_PREFIX}./my-pack/0.8",
         )
     for name in benchmarks:
-        if (fault := id_fault(Kind.BENCHMARK, name, None)) is not None:
+        if (fault := id_fault(Kind.BENCHMARK, name, Path.cwd())) is not None:
             where = Where(field="model.base_url")
-            raise BadInput(fault.message, where=where, remedy=fault.remedy)
+            remedy = fault.remedy
+            if not is_path(name):
+                remedy += f"; a pack is named by its folder: {_PREFIX}./FOLDER/{accuracy:g}"
+            raise BadInput(fault.message, where=where, remedy=remedy)
     return ServedMock(benchmarks, accuracy)
+
+
+def _may_be_named(name: str) -> bool:
+    return is_path(name) or not any(c.isspace() or c in "/?#@" for c in name)
 
 
 @asynccontextmanager
