@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -101,7 +101,7 @@ def test_every_write_of_a_holder_that_was_taken_over_is_refused(database: Databa
     with database.writing() as writer:
         writer.execute("UPDATE leases SET token = token + 1")
     before = readings.snapshot(database, RUN, 4.0)
-    writes = [
+    writes: list[Callable[[], object]] = [
         lambda: trials.reserve(database, old, Slot(BASELINE, 1, 22), 4.0),
         lambda: trials.launch(database, old, trial, WORKER, 4.0),
         lambda: trials.end(database, old, trial, completed(), 4.0),
