@@ -79,6 +79,20 @@ def test_what_is_wrong_with_a_scanner_is_said_before_anything_is_read(
     assert not living.opened.files.scans.exists()
 
 
+def test_what_is_wrong_with_a_scanner_is_said_with_its_place(
+    steelyard: Run, living: LivingSet, project: Path
+) -> None:
+    (project / "house.yaml").write_text(
+        "schema: scan-rules/1\nname: house\nversion: 1\nrules: [{id: a, severity: extreme}]\n"
+    )
+    words = ("--scanner", "./house.yaml", "--scanner", "./none.yaml", "--json")
+    problems = scan(steelyard, living, *words).json["error"]["problems"]
+    places = [(one["file"], one["line"], one["field"]) for one in problems]
+    assert ("./house.yaml", 3, "version") in places
+    assert ("./house.yaml", 4, "rules[0].severity") in places
+    assert places[-1] == (None, None, "--scanner")
+
+
 def test_findings_are_filtered_and_shown_and_judged(steelyard: Run, living: LivingSet) -> None:
     assert "nothing was scanned yet" in findings(steelyard, living).out
     scan(steelyard, living, "--scanner", WORDS)

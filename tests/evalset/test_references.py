@@ -95,6 +95,14 @@ def test_a_scanner_that_asks_a_judge_needs_one(tmp_path: Path) -> None:
     assert "judge" in str(problem.remedy)
 
 
+def test_a_scanner_whose_file_is_missing_is_said_where_it_is_named(tmp_path: Path) -> None:
+    write_project(tmp_path, agent("nothing", "nop"))
+    (problem,) = faults(tmp_path, "nothing", scanners=["tool-misuse", "./none.yaml"])
+    assert "there is no file" in problem.message
+    assert problem.where.field == "scanners[1]"
+    assert problem.where.line is not None
+
+
 def test_a_judge_of_null_is_none(tmp_path: Path) -> None:
     write_project(tmp_path, agent("nothing", "nop"), judge=None)
     assert resolved(tmp_path, "nothing").judge is None

@@ -163,7 +163,11 @@ class Maker:
         except BadInput as error:
             where = root.nearest((*at, "id")).origin.where
             raise BadInput.of(
-                [Problem(p.message, where, p.remedy) for p in error.problems]
+                [
+                    # Without settings a component's own file, if any, is the only place there is.
+                    Problem(p.message, p.where if written is None else where, p.remedy)
+                    for p in error.problems
+                ]
             ) from error
         self._found[kind, spec.id] = found
         params = self.secrets.reveal_tree(spec.params)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import orjson
@@ -13,7 +13,7 @@ from steelyard.components.contract import own_code
 from steelyard.components.registry import Kind
 from steelyard.components.scanner import Scanner
 from steelyard.config.envrefs import expand
-from steelyard.config.errors import BadInput, Problem
+from steelyard.config.errors import BadInput, Problem, Where
 from steelyard.config.sealing import seal
 from steelyard.config.secrets import SecretStore, sealed_json
 from steelyard.config.source import plain
@@ -37,7 +37,12 @@ class JudgeModel:
 
 
 def make_scanners(
-    names: Sequence[str], maker: Maker, *, has_judge: bool, samples: int | None = None
+    names: Sequence[str],
+    maker: Maker,
+    *,
+    has_judge: bool,
+    samples: int | None = None,
+    place_of: Callable[[int], Where] | None = None,
 ) -> tuple[Scanner, ...]:
     """Make each scanner, and find out whether it can run here.
 
@@ -47,28 +52,31 @@ def make_scanners(
         has_judge: whether there is a model for those that ask one.
         samples: how often the judge is asked each question, where a scanner lets that be chosen;
             None for the scanner's own number.
+        place_of: gives where the name of a number is written, for what no file says of itself.
 
     Raises:
         BadInput: all that is wrong with any of them.
     """
     made: dict[str, Scanner] = {}
     problems: list[Problem] = []
-    for name in names:
+    for number, name in enumerate(names):
+        where = Where() if place_of is None else place_of(number)
         try:
             spec = ComponentSpec(name, _params(name, maker, samples))
             scanner: Scanner = maker.component(Kind.SCANNER, spec)
             what = f"the scanner {name!r}: unavailable()"
             lacking = own_code(what, scanner, scanner.unavailable)
         except BadInput as error:
-            problems += error.problems
+            problems += [p if str(p.where) else replace(p, where=where) for p in error.problems]
             continue
         if scanner.id in made:
-            problems.append(Problem(f"the scanner {scanner.id!r} is named twice"))
+            problems.append(Problem(f"the scanner {scanner.id!r} is named twice", where))
         elif lacking is not None:
-            problems.append(Problem(f"the scanner {scanner.id!r} cannot run here: {lacking}"))
+            said = f"the scanner {scanner.id!r} cannot run here: {lacking}"
+            problems.append(Problem(said, where))
         elif scanner.needs_model and not has_judge:
             said = f"the scanner {scanner.id} asks a judge model, and the project names none"
-            problems.append(Problem(said, remedy=NO_JUDGE))
+            problems.append(Problem(said, where, NO_JUDGE))
         made.setdefault(scanner.id, scanner)
     if problems:
         raise BadInput.of(problems)

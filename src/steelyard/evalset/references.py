@@ -136,7 +136,8 @@ class _Resolving:
     def judge(self, manifest: Manifest, *, asks: bool) -> None:
         """Look at the judge, where a pack or a scanner asks one."""
         for index, name in enumerate(manifest.scanner_ids):
-            found = self._kept(partial(find, Kind.SCANNER, name))
+            where = self.read.root.nearest(("scanners", index)).origin.where
+            found = self._kept(partial(find, Kind.SCANNER, name, base_dir=self.base_dir), where)
             if found is None or not issubclass(found.component, Scanner):
                 continue
             needs_model = found.component.needs_model
@@ -144,7 +145,7 @@ class _Resolving:
                 self.problems.append(
                     Problem(
                         f"the scanner {name} asks a judge model, and the project names none",
-                        self.read.root.nearest(("scanners", index)).origin.where,
+                        where,
                         remedy="write `judge: {model: {id: …, base_url: …}}` in steelyard.yaml",
                     )
                 )
@@ -152,11 +153,14 @@ class _Resolving:
         if asks and self.project.judge is not None:
             self.problems += unset_variables(self.project.judge, self.project.environ)
 
-    def _kept(self, look: Callable[[], _T]) -> _T | None:
+    def _kept(self, look: Callable[[], _T], where: Where = Where()) -> _T | None:
         try:
             return look()
         except SteelyardError as error:
-            self.problems += error.problems
+            self.problems += [
+                problem if str(problem.where) else replace(problem, where=where)
+                for problem in error.problems
+            ]
             return None
 
 

@@ -12,6 +12,7 @@ from typing import Final
 from steelyard.components.clock import Clock, SystemClock
 from steelyard.components.registry import Kind, canonical_id
 from steelyard.components.scanner import Scanner
+from steelyard.config.errors import Where
 from steelyard.config.redaction import Redactor
 from steelyard.config.secrets import SecretStore
 from steelyard.config.source import plain
@@ -40,25 +41,38 @@ def scanners_of(opened: OpenedSet) -> tuple[str, ...]:
     return tuple(canonical_id(Kind.SCANNER, str(name)) for name in names)
 
 
-def checked_scanners(names: Sequence[str], project: Project, folder: Path) -> tuple[Scanner, ...]:
+def checked_scanners(
+    names: Sequence[str],
+    project: Project,
+    folder: Path,
+    *,
+    place_of: Callable[[int], Where] | None = None,
+) -> tuple[Scanner, ...]:
     """Make scanners as a scan would: what is wrong is said before anything starts.
 
     Args:
         names: ids, aliases, rule files, `./file.py:Class`, `module:Class`.
         project: says whether there is a judge.
         folder: what paths in names start from.
+        place_of: gives where the name of a number is written.
 
     Raises:
         BadInput: all that is wrong with them, a missing judge too.
     """
     store, clock = SecretStore({}), SystemClock()
     maker = Maker(store, clock, EndpointPool(store, clock), folder)
-    return _made(names, maker, project)
+    return _made(names, maker, project, place_of)
 
 
-def _made(names: Sequence[str], maker: Maker, project: Project) -> tuple[Scanner, ...]:
+def _made(
+    names: Sequence[str],
+    maker: Maker,
+    project: Project,
+    place_of: Callable[[int], Where] | None = None,
+) -> tuple[Scanner, ...]:
     has_judge = project.judge is not None
-    return make_scanners(names, maker, has_judge=has_judge, samples=judge_samples(project))
+    samples = judge_samples(project)
+    return make_scanners(names, maker, has_judge=has_judge, samples=samples, place_of=place_of)
 
 
 async def scan_asked(
@@ -68,6 +82,7 @@ async def scan_asked(
     folder: Path,
     *,
     cells: Sequence[SetCell] | None = None,
+    place_of: Callable[[int], Where] | None = None,
     redact: Callable[[str], str] | None = None,
     clock: Clock | None = None,
     on_progress: Callable[[ScanProgress], None] | None = None,
@@ -82,6 +97,7 @@ async def scan_asked(
         project: its judge, prices, and the secrets that are hidden in what is kept.
         folder: what paths in names start from.
         cells: those that are read; all by default.
+        place_of: gives where the name of a number is written, for errors.
         redact: hides secrets; by default those of the project.
         clock: the system's by default.
         on_progress: is told now and then how far it has come.
@@ -95,7 +111,7 @@ async def scan_asked(
     clock = clock or SystemClock()
     store = project.config.secrets
     endpoints = EndpointPool(store, clock)
-    scanners = _made(names, Maker(store, clock, endpoints, folder), project)
+    scanners = _made(names, Maker(store, clock, endpoints, folder), project, place_of)
     try:
         judge = None
         if any(scanner.needs_model for scanner in scanners):

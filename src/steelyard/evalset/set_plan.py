@@ -150,7 +150,12 @@ def check_scanners(read: ReadManifest, project: Project, file: Path | None) -> N
         BadInput: one cannot be made, cannot run here, or asks a judge that there is not.
     """
     folder = project.folder if file is None else file.parent
-    checked_scanners(read.manifest.scanners, project, folder)
+    checked_scanners(
+        read.manifest.scanners,
+        project,
+        folder,
+        place_of=lambda number: read.root.nearest(("scanners", number)).origin.where,
+    )
 
 
 def check_baseline(read: ReadManifest, results_dir: Path, file: Path) -> None:
