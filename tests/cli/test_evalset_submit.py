@@ -217,3 +217,27 @@ def test_resuming_what_has_ended_says_how_it_ended(project: Path) -> None:
     write_manifest(project, "nothing", gates={"min_score": 0.5})
     evalset(project, "submit", "set.yaml", status=3)
     evalset(project, "resume", "latest", status=3)
+
+
+def test_resume_reads_what_a_killed_closing_scan_has_not(project: Path) -> None:
+    write_manifest(project, "nothing", scanners=["reward-hacking"])
+    evalset(project, "submit", "set.yaml", "--json")
+    (scans,) = project.glob("results/*/*/scans.jsonl")
+    scans.write_bytes(scans.read_bytes().split(b"\n", 1)[0] + b"\n")  # it came as far as one
+    again = json.loads(evalset(project, "resume", "latest", "--json").stdout)
+    assert (again["scan"]["attempts"], again["scan"]["read"]) == (3, 2)
+    assert "new finding" not in evalset(project, "resume", "latest").stdout  # all is read
+    assert json.loads(evalset(project, "retry", "latest", "--json").stdout)["scan"] is None
+
+
+def test_resume_says_why_scanners_cannot_read_what_is_left(project: Path) -> None:
+    rule = {"id": "r", "severity": "low", "message": "m", "commands": ["curl"]}
+    rules = {"schema": "scan-rules/1", "name": "own", "rules": [rule]}
+    (project / "rules.yaml").write_text(json.dumps(rules))
+    write_manifest(project, "nothing", scanners=["./rules.yaml"])
+    evalset(project, "submit", "set.yaml")
+    (project / "rules.yaml").unlink()
+    (project / "set.yaml").unlink()
+    again = evalset(project, "resume", "latest")
+    assert "rules.yaml" in again.stderr
+    assert "every cell has ended" in again.stderr

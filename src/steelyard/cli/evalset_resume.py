@@ -129,5 +129,5 @@ def _gone_on(
             )
         )
     except NothingToDo as error:
-        return nothing_to_do(opened, error, as_json=as_json)
+        return nothing_to_do(opened, error, settings, kind=kind, as_json=as_json)
     return execute_set(plan, as_json=as_json, reap=reap)

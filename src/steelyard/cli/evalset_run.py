@@ -6,7 +6,7 @@ import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from steelyard.cli.evalset_scan import ShownScan, print_result
+from steelyard.cli.evalset_scan import ShownScan, print_result, scan_left
 from steelyard.cli.evalset_status import standing_lines
 from steelyard.cli.followed import followed
 from steelyard.cli.output import note, print_json, say, table_lines
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from steelyard.evalset.set_reader import OpenedSet
     from steelyard.evalset.standing import SetStanding
     from steelyard.evalset.submission import SetResult
+    from steelyard.evalset.surroundings import Surroundings
 
 _COMPARED: Final = 10
 """Rows of a comparison with the baseline that are shown at the end."""
@@ -108,17 +109,30 @@ def _scanned(plan: SetPlan, result: SetResult) -> ScanResult | None:
         shown.close()
 
 
-def nothing_to_do(opened: OpenedSet, error: NothingToDo, *, as_json: bool) -> int:
-    """Say that a set has nothing of what was asked for; return how the set ended."""
+def nothing_to_do(
+    opened: OpenedSet, error: NothingToDo, settings: Surroundings, *, kind: str, as_json: bool
+) -> int:
+    """Say that a set has nothing of what was asked for; return how the set ended.
+
+    `resume` lets its scanners read what they have not: the closing scan may have been cut off.
+    """
     standing = standing_of(opened)
     status = exit_status_of(standing.state, standing.submission) or 0
+    scan = None
+    if kind == "resume" and standing.state.value in _SCANNED:
+        scan = scan_left(opened, settings)
+    if scan is not None and status in (0, GATE_NOT_MET):
+        status = scan.exit_status or status
     if as_json:
-        print_json(result_json(standing, status))
+        print_json(result_json(standing, status, scan))
         return status
     for problem in error.problems:
         note(str(problem))
     for line in standing_lines(standing):
         say(line)
+    if scan is not None and (scan.read or scan.exit_status):
+        say("")
+        print_result(scan)
     return status
 
 

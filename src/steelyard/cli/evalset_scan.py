@@ -12,8 +12,13 @@ import click
 from steelyard.cli.options import config_option, output_options
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from steelyard.evalset.project import Project
     from steelyard.evalset.scan_values import ScanProgress, ScanResult
+    from steelyard.evalset.set_document import SetCell
     from steelyard.evalset.set_reader import OpenedSet
+    from steelyard.evalset.surroundings import Surroundings
 
 
 @click.command("scan")
@@ -53,7 +58,7 @@ def scan(
     from steelyard.evalset.cell_choice import chosen_cells
     from steelyard.evalset.find_set import find_set
     from steelyard.evalset.project import read_project
-    from steelyard.evalset.scan_asked import scan_asked, scanners_of
+    from steelyard.evalset.scan_asked import scanners_of
     from steelyard.evalset.surroundings import Surroundings
 
     opened = find_set(set_, results_dir())
@@ -69,26 +74,74 @@ def scan(
     redact_with(Redactor(project.config.secrets).text)
     # Names on the command line start from here, those of the manifest from where it lies.
     folder = Path.cwd() if names else _manifest_folder(opened)
+    result = _scanned(opened, chosen, project, folder, cells, is_option=bool(names))
+    if as_json:
+        print_json(result.as_json())
+    else:
+        print_result(result)
+    return result.exit_status
+
+
+def scan_left(opened: OpenedSet, settings: Surroundings) -> ScanResult | None:
+    """Read what the manifest's scanners have not read of a set that has ended: mostly nothing.
+
+    The closing scan of its submission may have been killed. None where no scanner is named, or
+    they can no longer be made; that is said.
+    """
+    from steelyard.cli.output import note
+    from steelyard.cli.streams import redact_with
+    from steelyard.config.errors import BadInput
+    from steelyard.config.redaction import Redactor
+    from steelyard.evalset.project import read_project
+    from steelyard.evalset.scan_asked import scanners_of
+
+    names = scanners_of(opened)
+    if not names:
+        return None
+    try:
+        around = opened.document.around.with_more(settings)
+        project = read_project(around.config_files, environ=around.environ, cwd=around.cwd)
+        redact_with(Redactor(project.config.secrets).text)
+        return _scanned(opened, names, project, _manifest_folder(opened))
+    except BadInput as error:
+        for problem in error.problems:
+            note(f"not scanned: {problem}")
+        return None
+
+
+def _scanned(
+    opened: OpenedSet,
+    names: Sequence[str],
+    project: Project,
+    folder: Path,
+    cells: Sequence[SetCell] | None = None,
+    *,
+    is_option: bool = False,
+) -> ScanResult:
+    from steelyard.config.errors import Where
+    from steelyard.evalset.scan_asked import scan_asked
+
+    def place(number: int) -> Where:
+        if is_option:
+            return Where(field="--scanner")
+        return Where(file=opened.document.manifest_file, field=f"scanners[{number}]")
+
     shown = ShownScan()
     try:
-        result = asyncio.run(
+        return asyncio.run(
             scan_asked(
                 opened,
-                chosen,
+                names,
                 project,
                 folder,
                 cells=cells,
+                place_of=place,
                 on_progress=shown.progress,
                 on_wait=shown.waits,
             )
         )
     finally:
         shown.close()
-    if as_json:
-        print_json(result.as_json())
-    else:
-        print_result(result)
-    return result.exit_status
 
 
 def _manifest_folder(opened: OpenedSet) -> Path:
