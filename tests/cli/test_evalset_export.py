@@ -7,6 +7,7 @@ import io
 import json
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +15,15 @@ import pandas as pd
 import pyarrow.parquet as pq  # type: ignore[import-untyped]  # it has no stubs
 import pytest
 
-from steelyard.components.issues import IssueCode
+from steelyard.components.issues import IssueCode, Outcome
+from steelyard.components.values import NO_USAGE
 from steelyard.evalset.exporting import BATCH_ROWS, Export, csv_parts
 from steelyard.evalset.row_columns import column_types
 from steelyard.evalset.rows import Row, rows_of
 from steelyard.evalset.safe_csv import safe_cell
 from steelyard.evalset.set_document import SetCell
 from steelyard.evalset.set_reader import OpenedSet
-from steelyard.results.records import AttemptRecord
+from steelyard.results.records import AttemptRecord, Timing
 from tests.evalset.sets import PASSED, a_record, failed, fatal, write_set
 
 Run = Callable[..., Any]
@@ -246,3 +248,28 @@ def test_what_is_not_installed_is_named_with_the_command(
     ran = steelyard("evalset", *command)
     assert ran.status == 2
     assert f"{extra}.txt" in ran.err
+
+
+def test_the_documented_query_gives_the_reports_figures(steelyard: Run, project: Path) -> None:
+    def each(cell: SetCell) -> list[AttemptRecord]:
+        waited = [replace(a_record().timing, agent_s=n + cell.index, waited_s=3.0 * n)
+                  for n in range(6)]  # fmt: skip
+        return [
+            *(a_record(f"c{n}", n % 2 == 0, timing=waited[n]) for n in range(4)),
+            replace(fatal("c4"), timing=waited[5]),
+            a_record("c5", None, outcome=Outcome.CANCELLED, timing=waited[4]),
+            a_record("c6", None, outcome=Outcome.SKIPPED_BUDGET, executions=0, timing=Timing(),
+                     usage=NO_USAGE),
+        ]  # fmt: skip
+
+    write_set(project / "results", each, repeats=2)
+    page = (Path(__file__).parents[2] / "docs" / "eval-set-reports.md").read_text()
+    block = page.split("```sql\n")[1].split("```")[0].replace("'rows.parquet'", "rows")
+    query = block[block.index("select") :]
+    asked = steelyard("evalset", "sql", "latest", query, "--json").json
+    told = steelyard("evalset", "report", "latest", "--json").json["combinations"]
+    assert [one["agent"] for one in asked] == [one["agent"] for one in told]
+    for ours, theirs in zip(asked, told, strict=True):
+        assert ours["score"] == pytest.approx(theirs["scores"][0]["estimate"]["value"])
+        assert ours["usd"] == pytest.approx(theirs["cost_usd"])
+        assert ours["p95_s"] == pytest.approx(theirs["duration_s"]["p95"])
