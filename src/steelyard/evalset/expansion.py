@@ -6,11 +6,13 @@ import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from steelyard.config.errors import BadInput, Problem, Where
 from steelyard.evalset.keys import matrix_key
-from steelyard.evalset.manifest import Manifest, ReadManifest
+
+if TYPE_CHECKING:  # its schema is slow to make, and who reads a set needs no more than a cell
+    from steelyard.evalset.manifest import Manifest, ReadManifest
 
 MAX_COMBINATIONS: Final = 2000
 """Never raised: `--max-combinations` can only lower it."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from pydantic import ValidationError
 
@@ -22,13 +22,15 @@ from steelyard.evalset.comparing import (
     coverage_text,
 )
 from steelyard.evalset.find_set import find_set
-from steelyard.evalset.manifest import SetGates
 from steelyard.evalset.report.report import ReadSet, SetReport
 from steelyard.evalset.report.wins import joined
 from steelyard.evalset.set_reader import OpenedSet
 from steelyard.results.consumption import dollars
 from steelyard.results.figures import usd
 from steelyard.results.gates import Gate, GateResult, judged_value
+
+if TYPE_CHECKING:
+    from steelyard.evalset.manifest import SetGates
 
 MIN_SCORE: Final = "gates.min_score"
 MAX_REGRESSION: Final = "gates.max_regression"
@@ -58,6 +60,8 @@ def gates_of(opened: OpenedSet) -> SetGates:
     Raises:
         BadInput: the document was changed by hand.
     """
+    from steelyard.evalset.manifest import SetGates  # slow to start; most sets have no gates
+
     try:
         return SetGates.model_validate(opened.document.manifest.get("gates") or {})
     except ValidationError as error:
@@ -116,14 +120,18 @@ def hold(
     """
     from steelyard.evalset.report.report import read_set
 
-    wanted = gates_of(opened) if gates is None else gates
+    wanted = gates_of(opened) if gates is None and opened.document.manifest.get("gates") else gates
     named = baseline or baseline_of(opened)
     comparison = None
     if named is not None:
         base = find_set(named, results_dir, other_than=opened.root)
         check_distinct(base, opened)
         comparison = compare_sets(read_set(base, metric=metric, with_digests=True), read)
-    results = tuple(judge_set(read.report, comparison, wanted, is_confident=is_confident))
+    results = (
+        ()
+        if wanted is None
+        else tuple(judge_set(read.report, comparison, wanted, is_confident=is_confident))
+    )
     warnings = () if comparison is None else comparison.warnings
     own = tuple(one for one in warnings if not one.startswith(THIS_SET))  # the report says these
     return Held(results, comparison, own)
