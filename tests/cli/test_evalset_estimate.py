@@ -37,7 +37,7 @@ def test_each_cell_and_the_total_against_the_budget(steelyard: Run, project: Pat
         "2 cells, 6 tasks, 6 attempts",
         "cost: at most $3.0000; budget $2",
         "  p by nothing: no model is called (1 cell)",
-        "  p by asks: no earlier run to go by: the prompts' size, and 2 tokens of answer "
+        "  p by asks with m: no earlier run to go by: the prompts' size, and 2 tokens of answer "
         "(model.params) (1 cell)",
         "nothing was made",
     ]

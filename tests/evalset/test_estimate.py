@@ -12,6 +12,7 @@ from steelyard.evalset.earlier_runs import earlier_runs
 from steelyard.evalset.estimate import Basis, SetEstimate, estimate_set
 from steelyard.evalset.set_plan import plan_submission
 from steelyard.evalset.surroundings import Surroundings
+from steelyard.testing.endpoint import MockEndpoint
 from tests.evalset.projects import (
     A_DOLLAR,
     agent,
@@ -141,3 +142,65 @@ def test_an_estimate_makes_nothing(tmp_path: Path) -> None:
 def test_parameters_beyond_64_bits_are_no_obstacle(tmp_path: Path) -> None:
     write_project(tmp_path, chat(params={"max_tokens": 4, "n_ctx": 2**70}), prices=PRICES)
     assert estimate(tmp_path, "asks").cells[0].cost.usd is not None
+
+
+ASKS = """
+import json, os, urllib.request
+asked = {"model": "m", "messages": [{"role": "user", "content": "x"}]}
+head = {"authorization": "Bearer " + os.environ["OPENAI_API_KEY"],
+        "content-type": "application/json"}
+url = os.environ["OPENAI_BASE_URL"] + "/chat/completions"
+with urllib.request.urlopen(urllib.request.Request(url, json.dumps(asked).encode(), head)) as got:
+    print(json.load(got)["choices"][0]["message"]["content"])
+"""
+
+
+@pytest.mark.integration
+def test_a_secret_of_a_program_does_not_hide_its_earlier_runs(tmp_path: Path) -> None:
+    (tmp_path / "asks.py").write_text(ASKS)
+    with MockEndpoint("--text", "right") as endpoint:
+        params = {
+            "run": ["python3", "{files}/asks.py"],
+            "files": "asks.py",
+            "env": {"OTHER_API_KEY": "sk-abcdefghijklmnop1234567"},
+        }
+        model = {"id": "m", "base_url": endpoint.url, "max_request_retries": 0}
+        write_project(tmp_path, {**agent("program", "command", params), "model": model},
+                      prices={"m": {"input_per_mtok": 0, "output_per_mtok": A_DOLLAR}})  # fmt: skip
+        submitted(tmp_path, "program", repeats=2)
+        found = estimate(tmp_path, "program", repeats=3)
+    assert [(cell.cost.basis, cell.cost.attempts) for cell in found.cells] == [
+        (Basis.EARLIER_RUNS, 6)
+    ] * 3
+
+
+@pytest.mark.integration
+def test_agents_at_two_addresses_have_earlier_runs_of_their_own(tmp_path: Path) -> None:
+    with MockEndpoint("--text", "right") as one, MockEndpoint("--text", "right " * 9) as other:
+        agents = [
+            {**agent(name, "chat"), "model": {"id": "m", "base_url": endpoint.url}}
+            for name, endpoint in (("weak", one), ("strong", other))
+        ]
+        write_project(tmp_path, *agents,
+                      prices={"m": {"input_per_mtok": 0, "output_per_mtok": A_DOLLAR}})  # fmt: skip
+        submitted(tmp_path, "weak", "strong")
+        weak, strong = estimate(tmp_path, "weak", "strong").cells
+    assert weak.cost.attempts == strong.cost.attempts == 3
+    assert weak.cost.usd is not None
+    assert strong.cost.usd is not None
+    assert weak.cost.usd < strong.cost.usd
+
+
+@pytest.mark.integration
+def test_earlier_runs_without_a_price_are_not_said_to_be_none(tmp_path: Path) -> None:
+    with MockEndpoint("--text", "right") as endpoint:
+        model = {"id": "m", "base_url": endpoint.url}
+        write_project(tmp_path, {**agent("asks", "chat"), "model": model},
+                      prices={"m": {"input_per_mtok": 0, "output_per_mtok": A_DOLLAR}})  # fmt: skip
+        submitted(tmp_path, "asks")
+        for file in (tmp_path / "results").rglob("metrics.json"):
+            document = json.loads(file.read_text())
+            document["spent"]["cost_usd"] = None
+            file.write_text(json.dumps(document))
+        (cell,) = estimate(tmp_path, "asks").cells
+    assert cell.cost.note.startswith("what 3 attempts of 1 earlier run cost is not known, and ")

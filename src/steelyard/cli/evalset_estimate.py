@@ -105,4 +105,5 @@ def _total(found: SetEstimate) -> str:
 
 
 def _of(cell: CellEstimate) -> str:
-    return f"{cell.cell.pack.slug} by {cell.cell.agent.shown}"
+    model = "" if cell.cost.basis is Basis.NO_MODEL else f" with {cell.model}"
+    return f"{cell.cell.pack.slug} by {cell.cell.agent.shown}{model}"

@@ -13,7 +13,7 @@ import orjson
 from steelyard.components.registry import Kind, canonical_id
 from steelyard.config.errors import SteelyardError
 from steelyard.config.schema.request import Request
-from steelyard.config.secrets import sealed_json
+from steelyard.config.secrets import MARKER, sealed_json
 from steelyard.results.consumption import NO_SPENDING, Spending, spending
 from steelyard.results.documents import read_run_document
 from steelyard.results.layout import RunFiles
@@ -24,6 +24,7 @@ _DEPTH: Final = 6
 """`<results_dir>/[<run_name>/]<set>/<set_id>/cells/<cell>/<run_id>`."""
 _MOST_RUNS: Final = 20_000
 """That are looked at: beyond it more of them change a mean hardly, and take their time."""
+_OF_MODELS: Final = ("id", "api_protocol", "params", "base_url")
 _NOT_EXECUTED: Final = ("not_started", "skipped_budget", "skipped_passed")
 
 
@@ -54,7 +55,8 @@ NO_EXPERIENCE: Final = Experience()
 def kind_of(slug: str, request: Request) -> bytes:
     """Tell runs whose attempts should cost alike from others.
 
-    Pack, harness and model with their parameters count; repeats, limits and places do not.
+    Pack, harness and model with their parameters and the model's address count; repeats, limits,
+    places and what secrets are called do not.
     """
     model, harness = request.model, request.harness
     return _kind(
@@ -64,6 +66,7 @@ def kind_of(slug: str, request: Request) -> bytes:
             "id": model.id,
             "api_protocol": model.api_protocol,
             "params": sealed_json(model.params),
+            "base_url": sealed_json({"": model.base_url})[""],
         },
     )
 
@@ -92,7 +95,7 @@ def _experience(root: Path) -> tuple[bytes, Experience] | None:
         kind = _kind(
             document["benchmark_info"]["id"],
             request["harness"],
-            {name: model.get(name) for name in ("id", "api_protocol", "params")},
+            {name: model.get(name) for name in _OF_MODELS},
         )
         outcomes = metrics["attempts"]["outcomes"]
         executed = sum(n for name, n in outcomes.items() if name not in _NOT_EXECUTED)
@@ -107,4 +110,13 @@ def _experience(root: Path) -> tuple[bytes, Experience] | None:
 def _kind(slug: str, harness: Mapping[str, Any], model: Mapping[str, Any]) -> bytes:
     named = {**harness, "id": canonical_id(Kind.HARNESS, str(harness.get("id")))}
     # Not orjson: parameters may hold numbers beyond 64 bits.
-    return json.dumps([slug, named, model], sort_keys=True).encode()
+    return json.dumps(_unnamed([slug, named, model]), sort_keys=True).encode()
+
+
+def _unnamed(tree: Any) -> Any:
+    """Copy a tree, its secrets without their names: these hold the request's number."""
+    if isinstance(tree, Mapping):
+        if MARKER in tree:
+            return MARKER
+        return {name: _unnamed(below) for name, below in tree.items()}
+    return [_unnamed(below) for below in tree] if isinstance(tree, list | tuple) else tree

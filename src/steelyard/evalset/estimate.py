@@ -228,16 +228,24 @@ def cost_of(
         seen = f"${mean:.3g} an attempt, the mean of {experience.attempts} in {experience.runs} "
         note = seen + f"earlier run{'s' * (experience.runs != 1)}"
         return Cost(Basis.EARLIER_RUNS, mean * attempts, note, experience.runs, experience.attempts)
-    return _bounded(request, pack, tasks, secrets)
+    return _bounded(request, pack, tasks, experience, secrets)
 
 
 def _bounded(
-    request: RequestPlan, pack: OpenedPack, tasks: Sequence[Task], secrets: SecretStore
+    request: RequestPlan,
+    pack: OpenedPack,
+    tasks: Sequence[Task],
+    experience: Experience | None,
+    secrets: SecretStore,
 ) -> Cost:
     """Bound the cost by what is sent and may be answered, where both are known."""
+    lacks = "no earlier run to go by"
+    if experience is not None:
+        runs = f"{experience.runs} earlier run{'s' * (experience.runs != 1)}"
+        lacks = f"what {experience.attempts} attempts of {runs} cost is not known"
 
     def unknown(reason: str) -> Cost:
-        return Cost(Basis.UNKNOWN, None, f"no earlier run to go by, and {reason}")
+        return Cost(Basis.UNKNOWN, None, f"{lacks}, and {reason}")
 
     model, harness = request.spec.model, request.request.harness.id
     if request.asks_judges:
@@ -267,5 +275,5 @@ def _bounded(
                            "nor model.params.max_tokens")  # fmt: skip
         usd, longest = usd + cost, max(longest, answer)
     by = "model.params" if longest == said else "the pack's limits.output_tokens"
-    note = f"no earlier run to go by: the prompts' size, and {longest:,} tokens of answer ({by})"
+    note = f"{lacks}: the prompts' size, and {longest:,} tokens of answer ({by})"
     return Cost(Basis.BOUNDED, usd * request.k, note)
