@@ -115,14 +115,18 @@ class Checkpointing:
     def _note_held_loop(self) -> None:
         """It was time, and the timer never fired: from now on scoring is not trusted to be brief.
 
-        Of a request only the first attempt is unprotected: such scorers run one at a time.
+        Of a request only the first attempt is unprotected: such scorers run one at a time. No
+        warning: on a busy machine a scorer that takes a millisecond looks the same, and either way
+        nobody has anything to do.
         """
         benchmark = self._work.services.benchmark
         if benchmark not in _HOLDS_LOOP:
             _HOLDS_LOOP.add(benchmark)
-            log.warning(
-                "the scorer of %s holds up the event loop: checkpoints are written before it runs",
+            log.info(
+                "scoring %s took more than %g s without a pause (it computes, or this machine is "
+                "busy): from now on checkpoints are written before it",
                 benchmark.id,
+                PATIENCE_S,
             )
 
     def _begin(self) -> None:
