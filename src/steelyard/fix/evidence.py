@@ -64,6 +64,7 @@ class Evidence:
             if _holds(path, content):
                 # Who wrote it may have died between the rename and the sync of the folder.
                 _sync_folder(path.parent)
+                os.utime(path)
                 return digest
             self._write(path, content)
         except OSError as error:
@@ -87,14 +88,19 @@ class Evidence:
             raise EvidenceDamaged(digest, "it is not what was kept")
         return content
 
-    def digests(self) -> Iterator[str]:
-        """Give what is kept, in no order; nothing is checked."""
+    def digests(self, *, kept_before: float | None = None) -> Iterator[str]:
+        """Give what is kept, in no order; nothing is checked.
+
+        Args:
+            kept_before: leaves out what was kept since that moment (seconds since 1970): a file is
+                there before the row that names it, and must not be taken for a stray one.
+        """
         with suppress(FileNotFoundError):
             for fan in sorted(self._folder.iterdir()):
                 if fan.is_dir() and not fan.is_symlink():
                     for file in fan.iterdir():
                         digest = fan.name + file.name
-                        if _DIGEST.fullmatch(digest):
+                        if _DIGEST.fullmatch(digest) and _is_older(file, kept_before):
                             yield digest
 
     def remove(self, digest: str) -> int:
@@ -136,6 +142,13 @@ def _holds(path: Path, content: bytes) -> bool:
     try:
         return read_plain(path, len(content), follow=False) == content
     except OSError:
+        return False
+
+
+def _is_older(file: Path, moment: float | None) -> bool:
+    try:
+        return moment is None or file.lstat().st_mtime < moment
+    except FileNotFoundError:
         return False
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from pathlib import Path
 
 import pytest
@@ -80,3 +81,13 @@ def test_what_nothing_rests_on_can_be_removed(tmp_path: Path) -> None:
     assert evidence.remove(digest) == 6
     assert evidence.remove(digest) == 0
     assert list(evidence.digests()) == []
+
+
+def test_what_was_kept_again_is_not_old(tmp_path: Path) -> None:
+    evidence = Evidence(tmp_path)
+    old, again = evidence.put(b"old"), evidence.put(b"again")
+    for digest in (old, again):
+        os.utime(file_of(tmp_path, digest), (1000, 1000))
+    evidence.put(b"again")
+    assert list(evidence.digests(kept_before=2000)) == [old]
+    assert set(evidence.digests()) == {old, again}

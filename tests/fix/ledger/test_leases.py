@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from steelyard.fix.ledger import candidates, leases, readings, reviews, runs, trials
-from steelyard.fix.ledger.database import Database
+from steelyard.fix.ledger.database import NAME, Database
 from steelyard.fix.ledger.errors import Fenced, RunBusy
 from steelyard.fix.ledger.values import (
     CandidateEnd,
@@ -143,3 +143,23 @@ def test_processes_that_write_at_once_lose_nothing_and_spend_no_more_than_there_
     found = readings.snapshot(database, RUN, 9.0)
     assert [one.place for one in found.operations] == list(range(1, 13))
     assert found.run.revision == 2 + 12  # opened once, steered twelve times
+
+
+PROBE = """
+import sqlite3, sys
+try:
+    sqlite3.connect(sys.argv[1], timeout=0, isolation_level=None).execute("BEGIN IMMEDIATE")
+except sqlite3.OperationalError as error:
+    print(error)
+"""
+
+
+@pytest.mark.integration
+def test_a_second_opening_in_one_process_leaves_the_locks_of_the_first(
+    database: Database, tmp_path: Path
+) -> None:
+    with database.writing() as writer, Database.open(tmp_path):
+        writer.execute("DELETE FROM events")
+        probe = [sys.executable, "-c", PROBE, str(tmp_path / NAME)]
+        found = subprocess.run(probe, capture_output=True, check=True)
+    assert b"locked" in found.stdout

@@ -231,25 +231,31 @@ def damaged(why: str) -> LedgerDamaged:
 
 
 def _require_own_file(path: Path) -> None:
-    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    """Make the file where there is none; look at one that is there without opening it.
+
+    Closing a descriptor drops every lock that the process has on the file: those of another
+    connection, too, in the middle of its transaction.
+    """
     try:
-        fd = os.open(path, flags, 0o600)
+        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+        with suppress(FileExistsError):
+            os.close(os.open(path, flags, 0o600))
+        found = path.lstat()
+        is_ours = (
+            stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid() and found.st_nlink == 1
+        )
+        if is_ours and stat.S_IMODE(found.st_mode) != 0o600:
+            path.chmod(0o600)
     except OSError as error:
         raise LedgerMisplaced(
             f"{NAME} cannot be opened: {error.strerror or error}",
             remedy="it must be a plain file in .steelyard/ that you may write to",
         ) from error
-    # Closing a descriptor drops the locks of the process on the file, hence before SQLite's own.
-    found = os.fstat(fd)
-    if stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid() and found.st_nlink == 1:
-        os.fchmod(fd, 0o600)
-        os.close(fd)
-        return
-    os.close(fd)
-    raise LedgerMisplaced(
-        f"{NAME} is no plain file of yours with one name",
-        remedy="move it away; a ledger is never taken over from somebody else",
-    )
+    if not is_ours:
+        raise LedgerMisplaced(
+            f"{NAME} is no plain file of yours with one name",
+            remedy="move it away; a ledger is never taken over from somebody else",
+        )
 
 
 def _connect(path: Path) -> sqlite3.Connection:
