@@ -152,3 +152,43 @@ def test_figures_below_nothing_do_not_lengthen_a_budget(tmp_path: Path) -> None:
 
 def a_set(tmp_path: Path) -> Path:
     return write_set(tmp_path, verdicts({"base": {"c": [True]}, "new": {"c": [False]}}))
+
+
+def test_a_combination_that_has_not_begun_is_missing_and_not_left_out(tmp_path: Path) -> None:
+    """Of an agent under two models one has not begun: its attempts count as missing."""
+    root = write_set(
+        tmp_path,
+        lambda cell: (
+            None
+            if (cell.agent.shown, cell.cell.model_ref) == ("new", "large")
+            else [a_record("a", attempt=attempt) for attempt in (1, 2)]
+        ),
+        models=("small", "large"),
+        k=2,
+        cases=3,
+        outcome=None,
+    )
+    report = read_set(OpenedSet(root)).report
+    rows = {"whole": report.whole} | {str(row.names.agent): row for row in report.agents}
+    assert {name: row.planned for name, row in rows.items()} == {
+        "whole": 24, "base": 12, "new": 12,
+    }  # fmt: skip
+    covered = {name: (row.headline or {})["coverage"] for name, row in rows.items()}
+    assert {name: (one["planned"], one["counted"]) for name, one in covered.items()} == {
+        "whole": (24, 6), "base": (12, 4), "new": (12, 2),
+    }  # fmt: skip
+    assert {(row.headline or {})["official"] for row in rows.values()} == {None}
+
+
+def test_an_agent_with_a_model_that_has_not_begun_has_no_official_score(tmp_path: Path) -> None:
+    root = write_set(
+        tmp_path,
+        lambda cell: None if cell.cell.model_ref == "large" else [a_record("a"), a_record("b")],
+        agents=("base",),
+        models=("small", "large"),
+        outcome=None,
+    )
+    (row,) = read_set(OpenedSet(root)).report.agents
+    head = row.headline or {}
+    assert (head["official"], head["failures_as_zero"]) == (None, 0.5)
+    assert (head["coverage"]["planned"], head["coverage"]["missing"]) == (4, 2)

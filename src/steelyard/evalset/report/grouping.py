@@ -33,15 +33,22 @@ class Part:
     """Attempts at each case, over all repeats."""
 
     @classmethod
-    def of(cls, cells: Sequence[CellTally]) -> Part:
-        """Take the repeats of a combination together, those that have not begun, too."""
-        begun = [cell.k for cell in cells if cell.run is not None]
+    def of(cls, cells: Sequence[CellTally], alike: CellTally | None = None) -> Part:
+        """Take the repeats of a combination together, those that have not begun, too.
+
+        Args:
+            cells: the repeats.
+            alike: a cell of the pack that has begun. What none of the repeats says, it does: all
+                of a combination that has not begun is missing, and not left out.
+        """
+        begun = [cell.k for cell in (*cells, *([alike] if alike else [])) if cell.run is not None]
         usual = begun[0] if begun else 1
+        spec = next((cell.spec for cell in cells if cell.spec is not None), None)
         return cls(
             tuple(cells),
             cells[0].cases,
             Columns.added([cell.columns for cell in cells]),
-            next((cell.spec for cell in cells if cell.spec is not None), None),
+            alike.spec if spec is None and alike is not None else spec,
             sum(usual if cell.run is None else cell.k for cell in cells),
         )
 
@@ -75,13 +82,16 @@ class Combination:
 def combinations_of(cells: Iterable[CellTally]) -> list[Combination]:
     """Take repeats together, in the order of their first cells."""
     groups: dict[tuple[str, str, str | None], list[CellTally]] = {}
+    begun: dict[str, CellTally] = {}
     for one in cells:
         cell = one.cell
+        if one.run is not None and one.spec is not None:
+            begun.setdefault(cell.pack.ref, one)
         key = cell.pack.ref, cell.agent.shown, cell.cell.model_ref
         groups.setdefault(key, []).append(one)
     return [
         Combination(
-            Part.of(members),
+            Part.of(members, begun.get(ref)),
             pack_name(members[0]),
             ref,
             agent,
