@@ -181,7 +181,12 @@ STEPS: list[Callable[[Database, Lease | None], Any]] = [
         operations.SetStage(RunStage.OPEN, "asked"),
     ),
     _controlled("n", "scan", operations.SpendOne("max_scans")),
-    _controlled("l", "select", operations.Select(FIRST)),
+    _controlled("l", "select", status=Status.QUEUED),
+    lambda db, lease: operations.settle(
+        db, RUN, operations.Settle("l", Status.APPLIED), [operations.Select(FIRST)], 65.0
+    ),
+    _under(lambda db, lease: leases.renew(db, lease, 66.0)),
+    _under(lambda db, lease: leases.release(db, lease, 67.0)),
     _under(lambda db, lease: runs.set_stage(db, lease, RunStage.STOPPED, "limits", 70.0)),
 ]
 """Each is one call, the same however often it is made; a lease comes in once there is a run."""
