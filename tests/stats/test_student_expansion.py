@@ -1,4 +1,4 @@
-"""Student's quantiles without SciPy agree with SciPy's, where each way of computing them takes over."""
+"""Student's quantiles without SciPy agree with SciPy's, however they are computed."""
 
 from __future__ import annotations
 
