@@ -154,12 +154,27 @@ except sqlite3.OperationalError as error:
 """
 
 
+def probe(folder: Path) -> bytes:
+    """What another process is told that wants to write now."""
+    command = [sys.executable, "-c", PROBE, str(folder / NAME)]
+    return subprocess.run(command, capture_output=True, check=True).stdout
+
+
 @pytest.mark.integration
 def test_a_second_opening_in_one_process_leaves_the_locks_of_the_first(
     database: Database, tmp_path: Path
 ) -> None:
     with database.writing() as writer, Database.open(tmp_path):
         writer.execute("DELETE FROM events")
-        probe = [sys.executable, "-c", PROBE, str(tmp_path / NAME)]
-        found = subprocess.run(probe, capture_output=True, check=True)
-    assert b"locked" in found.stdout
+        assert b"locked" in probe(tmp_path)
+
+
+@pytest.mark.integration
+def test_a_transaction_is_the_only_one_from_its_beginning_to_its_end(
+    database: Database, tmp_path: Path
+) -> None:
+    with database.writing():
+        assert b"locked" in probe(tmp_path)
+    with database.reading():
+        assert probe(tmp_path) == b""
+    assert probe(tmp_path) == b""

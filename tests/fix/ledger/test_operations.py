@@ -16,6 +16,7 @@ from steelyard.fix.ledger.errors import (
     NoSuchRow,
     NotNow,
     OperationIdReused,
+    OtherContent,
     RevisionConflict,
     TooLarge,
 )
@@ -181,6 +182,13 @@ def test_a_start_that_was_cut_off_goes_on_and_a_finished_one_is_another_run(
     assert runs.start(database, new_run(run="6" * 32), 2.0) == first
     started(database)
     assert runs.start(database, new_run(run="6" * 32), 3.0).short == "r2"
+
+
+def test_a_long_id_is_one_run_only(database: Database) -> None:
+    started(database)
+    assert runs.start(database, new_run(), 9.0).stage is RunStage.OPEN
+    with pytest.raises(OtherContent):
+        runs.start(database, new_run(digest="0" * 64), 9.0)
 
 
 def test_what_happened_is_told_in_order(database: Database) -> None:
