@@ -10,6 +10,7 @@ import pytest
 
 from steelyard.__main__ import main
 from tests.benchmarks.scoring import write_pack
+from tests.evalset.projects import write_project
 
 NUMBER = "[{type: number, expected: '{{ answer }}'}]"
 
@@ -182,3 +183,14 @@ def test_a_prompt_that_shows_options_or_what_is_computed_with_is_not_warned_of(
 def test_one_case_is_one_case(tmp_path: Path, pack: Any) -> None:
     root = write_pack(tmp_path, NUMBER, more="prompt: '{{ q }}'")
     assert "1 case, every prompt renders" in pack("check", root, "--no-play").out
+
+
+def test_a_folder_without_a_pack_file_is_said_to_be_none(
+    tmp_path: Path, pack: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_project(tmp_path)
+    (tmp_path / "bp").mkdir()
+    said = pack("check", "bp").err
+    assert "bp is not a pack: it has no pack.yaml" in said
+    assert "did you mean" not in said

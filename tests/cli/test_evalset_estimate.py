@@ -65,3 +65,18 @@ def test_many_reasons_are_counted_not_listed(steelyard: Run, project: Path) -> N
     lines = dry_run(steelyard).out.splitlines()
     assert sum(" by agent-" in line for line in lines) == 20
     assert "  and 10 more; --json says what the cost of each cell rests on" in lines
+
+
+def test_what_nobody_can_have_meant_is_warned_of(steelyard: Run, project: Path) -> None:
+    write_project(project, agent("nothing", "nop"), packs=["packs/p", "pcks/*"])
+    write_manifest(project, "nothing", packs=["p", "p@1"], gates={"min_score": 70})
+    said = " ".join(dry_run(steelyard).err.split())
+    assert "no folder with a pack.yaml matches 'pcks/*'" in said
+    assert "'p' and 'p@1' are the same pack: each of its cases is run and paid twice" in said
+    assert "gates.min_score is 70, and " in said
+    assert "of 'p' lies from 0 to 1: it cannot be met" in said
+    document = steelyard("evalset", "submit", "set.yaml", "--dry-run", "--json").json
+    assert len(document["warnings"]) == 4
+    write_project(project, agent("nothing", "nop"))
+    write_manifest(project, "nothing", gates={"min_score": 1})
+    assert "warning" not in dry_run(steelyard).err

@@ -41,7 +41,8 @@ def test_the_document_is_that_of_the_contract(steelyard: Run, project: Path) -> 
     (project / "set.yaml").write_text(SET)
     document = steelyard("evalset", "expand", "set.yaml", "--json").json
     assert list(document) == [
-        "name", "count", "pack_count", "agent_count", "model_count", "repeats", "case_fanout",
+        "schema", "name", "count", "pack_count", "agent_count", "model_count", "repeats",
+        "case_fanout",
         "max_concurrent_runs", "budget_usd", "combinations",
     ]  # fmt: skip
     assert list(document["combinations"][0]) == [

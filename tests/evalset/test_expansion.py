@@ -185,9 +185,13 @@ def test_a_clash_names_both_cells() -> None:
 
 def test_many_clashes_are_counted_not_listed() -> None:
     with pytest.raises(BadInput) as raised:
-        expanded({"packs": ["p"] * 40, "agents": [{"deployment": "a"}]})
+        expanded({"packs": ["p" + " " * n for n in range(40)], "agents": [{"deployment": "a"}]})
     assert len(raised.value.problems) == 6
     assert "34 more cells" in raised.value.problems[-1].message
+    with pytest.raises(BadInput) as raised:
+        expanded({"packs": ["p"] * 40, "agents": [{"deployment": "a"}]})
+    assert len(raised.value.problems) == 6
+    assert "34 more that stand twice" in raised.value.problems[-1].message
 
 
 def test_numbers_beyond_64_bits_are_read_exactly_from_both_formats(tmp_path: Path) -> None:
@@ -198,3 +202,30 @@ def test_numbers_beyond_64_bits_are_read_exactly_from_both_formats(tmp_path: Pat
         (tmp_path / name).write_text(text)
         with pytest.raises(TooManyCells, match=f"^.*{number} combinations"):
             expand(read_manifest(tmp_path / name))
+
+
+@pytest.mark.parametrize(
+    ("axis", "item", "line", "remedy"),
+    [
+        ("agents", "{deployment: a}", 4, "a label of its own"),
+        ("packs", "q", 3, "take one of them out"),
+        ("models", "m", 5, "take one of them out"),
+    ],
+)
+def test_what_is_listed_twice_is_said_once_with_its_line(
+    tmp_path: Path, axis: str, item: str, line: int, remedy: str
+) -> None:
+    lists = {"packs": "q", "agents": "{deployment: a}", "models": "m"}
+    lists[axis] += f", {item}"
+    path = tmp_path / "set.yaml"
+    path.write_text(
+        "schema: evalset/v1\nname: n\n"
+        + "".join(f"{name}: [{items}]\n" for name, items in lists.items())
+        + "repeats: 3\n"
+    )
+    with pytest.raises(BadInput) as raised:
+        expand(read_manifest(path))
+    (problem,) = raised.value.problems
+    assert problem.where.line == line
+    assert problem.message.startswith(f"{axis}[0] and {axis}[1] are the same: ")
+    assert remedy in str(problem.remedy)

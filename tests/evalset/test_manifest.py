@@ -197,3 +197,14 @@ def test_repeats_and_models_may_be_null_or_absent(tmp_path: Path, value: Any) ->
     file.write_text(json.dumps(document))
     manifest = read_manifest(file).manifest
     assert (manifest.repeat_count, manifest.models) == (1, None)
+
+
+@pytest.mark.parametrize("name", ["../../etc", "/etc", "a/b", "a\\b", "..", "?!"])
+def test_a_name_that_is_no_folder_is_refused(tmp_path: Path, name: str) -> None:
+    path = tmp_path / "set.json"
+    document = {"schema": "evalset/v1", "packs": ["p"], "agents": [{"deployment": "a"}]}
+    path.write_text(json.dumps({**document, "name": name}))
+    with pytest.raises(BadInput, match="cannot be a folder's name"):
+        read_manifest(path)
+    path.write_text(json.dumps({**document, "name": "nightly (v1.2): größer"}))
+    assert read_manifest(path).manifest.name == "nightly (v1.2): größer"

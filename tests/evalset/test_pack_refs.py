@@ -193,3 +193,14 @@ def test_a_pack_without_cases_is_refused(project: Path, cases: object) -> None:
 @pytest.mark.parametrize("ref", ["a\0b", "../\0", "x" * 5000, "/" + "x" * 5000, "\ud800", "@", "/"])
 def test_what_no_file_can_be_called_is_refused_all_the_same(project: Path, ref: str) -> None:
     refused(project, ref)
+
+
+def test_a_far_name_is_not_offered_and_an_empty_pattern_is_named(tmp_path: Path) -> None:
+    (tmp_path / "steelyard.yaml").write_text('packs: ["pcks/*"]\n')
+    own = read_project(cwd=tmp_path, environ={}).packs
+    with pytest.raises(BadInput) as raised:
+        Packs(own).resolve("refunds", tmp_path)
+    first, second = raised.value.problems
+    assert "did you mean" not in str(first.remedy)
+    assert "no folder with a pack.yaml matches 'pcks/*'" in second.message
+    assert Packs(own).resolve("catalog/code-review", tmp_path).pinned.slug == "code-review"

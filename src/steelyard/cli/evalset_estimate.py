@@ -6,9 +6,18 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from steelyard.cli.output import counted, note, print_json, print_table, print_warnings, say
+from steelyard.cli.output import (
+    counted,
+    note,
+    print_json,
+    print_table,
+    print_warnings,
+    say,
+    warnings_json,
+)
 from steelyard.cli.streams import redact_with
 from steelyard.evalset.estimate import Basis, CellEstimate, Cost, SetEstimate, estimate_set
+from steelyard.evalset.plan_warnings import plan_warnings
 from steelyard.results.consumption import dollars
 
 if TYPE_CHECKING:
@@ -28,8 +37,9 @@ def show_estimate(plan: SetPlan, *, as_json: bool, is_dry: bool = True) -> SetEs
     redactor = plan.prepared.redactor
     redact_with(redactor.text)
     found = estimate_set(plan)
+    warnings = [*plan.warnings, *plan_warnings(plan)]
     if as_json:
-        print_json(redactor.tree(found.as_json()))
+        print_json(redactor.tree({**found.as_json(), "warnings": warnings_json(warnings)}))
         return found
     say(f"{found.name}: {counted(len(found.cells), 'cell')} to {_VERBS.get(found.kind, 'run')}")
     print_table(
@@ -52,7 +62,7 @@ def show_estimate(plan: SetPlan, *, as_json: bool, is_dry: bool = True) -> SetEs
         say(redactor.text(line))
     if is_dry:
         say("nothing was made")
-    print_warnings(plan.warnings)
+    print_warnings(warnings)
     if found.is_over_budget:
         note(
             "warning: that is more than the budget: the set will stop there, and "

@@ -227,10 +227,16 @@ def _folder(path: Path) -> Path:
         return shipped
     if is_path(str(path)) or missing_pack(str(path), Path.cwd()) is None:
         return path
+    from steelyard.evalset.pack_refs import UnknownPack
     from steelyard.evalset.pack_shelf import pack_at
     from steelyard.evalset.project import read_project
 
-    return pack_at(str(path), read_project()) or path
+    try:
+        return pack_at(str(path), read_project()) or path
+    except UnknownPack:
+        if path.is_dir():
+            return path  # which opening says of it that it is no pack
+        raise
 
 
 def _played(

@@ -58,6 +58,7 @@ class Expansion:
         """Give the document that `evalset expand --json` prints."""
         manifest = self.manifest
         return {
+            "schema": "evalset-expansion/1",
             "name": manifest.name,
             "count": len(self.cells),
             "pack_count": len(manifest.packs),
@@ -96,6 +97,8 @@ def expand(read: ReadManifest, *, max_combinations: int | None = None) -> Expans
     """
     manifest = read.manifest
     _check_cap(manifest, read, max_combinations)
+    if twice := list(_listed_twice(read)):
+        raise BadInput.of(_few(twice, "that stand twice"))
     seeds = _seeds(manifest)
     cells: list[Cell] = []
     keys: dict[str, tuple[str, str, str | None, int]] = {}
@@ -111,7 +114,7 @@ def expand(read: ReadManifest, *, max_combinations: int | None = None) -> Expans
             continue
         cells.append(Cell(len(cells), key, pack, agent, label, model, repeat, seeds[repeat - 1]))
     if problems:
-        raise BadInput.of(_few(problems))
+        raise BadInput.of(_few(problems, "cells whose keys collide"))
     if not cells:
         where = read.root.nearest(("include",)).origin.where
         raise BadInput(
@@ -179,6 +182,29 @@ def _is_chosen(manifest: Manifest, key: str) -> bool:
     )
 
 
+def _listed_twice(read: ReadManifest) -> Iterator[Problem]:
+    """Find what stands twice in a list, letter for letter: all its cells would be twins."""
+    manifest = read.manifest
+    axes: dict[str, list[tuple[str, str | None]]] = {
+        "packs": [(ref, None) for ref in manifest.packs],
+        "agents": [(agent.deployment, agent.label) for agent in manifest.agents],
+        "models": [(model, None) for model in manifest.models or ()],
+    }
+    for axis, items in axes.items():
+        first: dict[tuple[str, str | None], int] = {}
+        for index, item in enumerate(items):
+            if first.setdefault(item, index) == index:
+                continue
+            remedy = "take one of them out"
+            if axis == "agents":
+                remedy += ", or give each a label of its own"
+            yield Problem(
+                f"{axis}[{first[item]}] and {axis}[{index}] are the same: {item[1] or item[0]!r}",
+                read.root.nearest((axis, index)).origin.where,
+                remedy,
+            )
+
+
 _Named = tuple[str, str, str | None, int]
 
 
@@ -194,10 +220,10 @@ def _twins(key: str, first: _Named, second: _Named) -> Problem:
     )
 
 
-def _few(problems: list[Problem]) -> list[Problem]:
+def _few(problems: list[Problem], what: str) -> list[Problem]:
     """Every cell of a clashing pair clashes: the first of them say it."""
     shown = 5
     if len(problems) <= shown:
         return problems
-    more = Problem(f"and {len(problems) - shown} more cells whose keys collide")
+    more = Problem(f"and {len(problems) - shown} more {what}")
     return [*problems[:shown], more]

@@ -14,6 +14,7 @@ from pydantic import AfterValidator, Field, PositiveInt, field_validator, model_
 
 from steelyard.components.registry import Kind, canonical_id, is_known, known_ids
 from steelyard.config.errors import Problem
+from steelyard.config.names import normalise
 from steelyard.config.resolve import InvalidSettings
 from steelyard.config.schema.request import MAX_SEED, NonNegativeNumber, Output, Strict
 from steelyard.config.schema.written import ConfigExecution, ConfigRuntime
@@ -27,6 +28,15 @@ SCHEMA: Final = "evalset/v1"
 def _not_blank(value: str) -> str:
     if not value.strip():
         raise FieldFault("blank text", remedy="write a name")
+    return value
+
+
+def _one_folder(value: str) -> str:
+    if any(char in value for char in "/\\\0") or not normalise(value):
+        raise FieldFault(
+            f"{value!r} cannot be a folder's name",
+            remedy="results lie in a folder of that name: no / and no \\, and letters or digits",
+        )
     return value
 
 
@@ -97,8 +107,8 @@ class Manifest(Strict):
 
     schema_: Annotated[Literal["evalset/v1"], Field(alias="schema")]
     """The format: `evalset/v1`."""
-    name: Name
-    """What people call the set; names its results' folder."""
+    name: Annotated[Name, AfterValidator(_one_folder)]
+    """What people call the set; names its results' folder, so it holds no slash."""
     packs: Annotated[list[Name], Field(min_length=1)]
     """Pack refs: a version's UUID, `slug`, `slug@N`, `catalog/<slug>`, or a pack's folder."""
     agents: Annotated[list[Agent], Field(min_length=1)]

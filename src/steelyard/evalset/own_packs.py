@@ -30,6 +30,8 @@ class PackEntry:
     """Where the project names it."""
     fault: Problem | None = None
     """Why there is no pack."""
+    is_empty: bool = False
+    """True for a pattern that no pack matches."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +66,12 @@ def pack_folders(node: Node, folder: Path) -> Iterator[PackEntry]:
         try:
             base = Path(text).anchor
             found = Path(base).glob(text[len(base) :]) if base else folder.glob(text)
-            for path in sorted(found):
-                if _may_be_pack(path):
-                    yield PackEntry(path.resolve(), where)
+            packs = [path for path in sorted(found) if _may_be_pack(path)]
+            yield from (PackEntry(path.resolve(), where) for path in packs)
+            if not packs:
+                said = f"no folder with a {PACK_FILE} matches {text!r}"
+                problem = Problem(said, where, f"it starts from {folder.absolute()}")
+                yield PackEntry(folder, where, problem, is_empty=True)
         except (OSError, ValueError) as error:
             problem = Problem(f"{text!r} is no pattern of folders: {error}", where)
             yield PackEntry(folder, where, problem)
@@ -114,12 +119,18 @@ class OwnPacks:
 
     def __init__(self, entries: Iterable[PackEntry]) -> None:
         by_path: dict[Path, PackEntry] = {}
+        empty: list[Problem] = []
         for entry in entries:
+            if entry.is_empty and entry.fault is not None:
+                empty.append(entry.fault)
+                continue
             by_path.setdefault(entry.path, entry)
             if entry.fault is None:
                 for kept in kept_folders(entry.path):
                     by_path.setdefault(kept, PackEntry(kept, entry.where))
         self.entries = tuple(by_path.values())
+        self.empty = tuple(empty)
+        """The patterns that no pack matches."""
 
     @cached_property
     def heads(self) -> tuple[PackHead, ...]:

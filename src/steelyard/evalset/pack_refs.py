@@ -28,6 +28,10 @@ _SLUG = re.compile(
 _FORMS: Final = "a UUID, slug, slug@N, catalog/<slug> or ./folder"
 
 
+class UnknownPack(BadInput):
+    """No pack of the project has that slug."""
+
+
 @dataclass(frozen=True, slots=True)
 class OpenedPack:
     """A pack that was read whole."""
@@ -226,15 +230,15 @@ class _Looking:
                 where=self.where,
                 remedy=f"there is {', '.join(f'{one.slug}@{one.version}' for one in others)}",
             )
-        return BadInput(
-            f"the project has no pack {slug!r}", where=self.where, remedy=self._nearest(slug)
-        )
+        none = Problem(f"the project has no pack {slug!r}", self.where, self._nearest(slug))
+        return UnknownPack.of([none, *self.own.empty])
 
     def _nearest(self, slug: str) -> str:
         if slug in CATALOG:
             return f"write {_CATALOG}{slug} for the one that is shipped"
-        known = [*self.own.by_slug, *(_CATALOG + name for name in CATALOG)]
-        if near := near_names(slug, known) or near_names(_CATALOG + slug, known):
+        near = near_names(slug, self.own.by_slug)
+        near = near or [_CATALOG + name for name in near_names(slug, CATALOG)]
+        if near:
             return f"did you mean {' or '.join(near)}?"
         if not self.own.entries:
             return "list the project's packs under `packs:` of steelyard.yaml"
