@@ -142,3 +142,14 @@ def test_what_is_read_once_is_not_changed_by_who_resolves_it(tmp_path: Path) -> 
         (tmp_path / "sub").mkdir(exist_ok=True)
         (tmp_path / ".git").mkdir(exist_ok=True)
         resolve_run("humaneval", "./mine.py:Agent", "m", environ=environ, cwd=tmp_path / "sub")
+
+
+def test_an_id_that_is_no_uuid_is_told_in_words(tmp_path: Path) -> None:
+    (tmp_path / "steelyard.yaml").write_text(
+        "deployments: [{name: a, id: seven, harness: {id: nop}}]\n"
+    )
+    with pytest.raises(BadInput) as raised:
+        resolve_config(environ={}, cwd=tmp_path)
+    said = str(raised.value)
+    assert "a UUID, as 123e4567-" in said
+    assert "{8}" not in said

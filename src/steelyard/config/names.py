@@ -7,6 +7,7 @@ import re
 import unicodedata
 from typing import Final
 
+UUID_FORM: Final = r"^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$"
 MAX_CHARACTERS: Final = 80
 MAX_NAME_BYTES: Final = 200
 """File systems allow 255 bytes, and eighty characters of UTF-8 may be more."""

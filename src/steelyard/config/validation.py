@@ -17,6 +17,7 @@ from pydantic_core import ErrorDetails
 
 from steelyard.config.errors import Problem, Where
 from steelyard.config.layers import COMMAND_LINE
+from steelyard.config.names import UUID_FORM
 from steelyard.config.sealing import SECTIONS
 from steelyard.config.secrets import SecretRef
 from steelyard.config.source import FieldPath, Node, child, core_scalar, path_text, plain
@@ -323,8 +324,13 @@ def _expected(detail: ErrorDetails) -> str:
     if kind == "too_long":
         return f"at most {context.get('max_length')} of them"
     if kind == "string_pattern_mismatch":
-        return f"text of the form {context.get('pattern')}"
+        pattern = str(context.get("pattern"))
+        return _NAMED_FORMS.get(pattern) or f"text of the form {pattern}"
     return detail["msg"].removeprefix("Input should be ")
+
+
+_NAMED_FORMS: Final = {UUID_FORM: "a UUID, as 123e4567-e89b-12d3-a456-426614174000"}
+"""What people call a form that is checked by a pattern."""
 
 
 def _choices(detail: ErrorDetails) -> list[str]:

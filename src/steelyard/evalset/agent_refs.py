@@ -18,8 +18,8 @@ from uuid import UUID, uuid5
 from steelyard.components.id_forms import is_file_class, is_path
 from steelyard.config.errors import BadInput, Problem, Where
 from steelyard.config.mock_urls import is_mock_url, renamed
+from steelyard.config.names import UUID_FORM
 from steelyard.config.project_parts import without_values
-from steelyard.config.schema.written import UUID_FORM
 from steelyard.config.source import Node
 from steelyard.evalset.own_packs import OwnPacks
 

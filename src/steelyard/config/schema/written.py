@@ -6,10 +6,11 @@ and `Request`.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, PositiveInt, StringConstraints
 
+from steelyard.config.names import UUID_FORM
 from steelyard.config.schema.orchestration import Price, SharedRuntime
 from steelyard.config.schema.request import (
     Budget,
@@ -20,8 +21,6 @@ from steelyard.config.schema.request import (
     Strict,
     Text,
 )
-
-UUID_FORM: Final = r"^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$"
 
 
 class ComponentPart(BaseModel):
