@@ -172,11 +172,15 @@ def test_rows_are_asked_in_sql(steelyard: Run, nightly: OpenedSet) -> None:
         "select agent, model, count(*) as n, avg(score) as mean from rows group by all order by all"
     )
     ran = steelyard("evalset", "sql", "latest", query, "--json")
-    assert ran.json == [
-        {"agent": agent, "model": model, "n": 10, "mean": 0.5}
-        for agent in ("+new", "base")
-        for model in ("large", "small")
-    ]
+    assert ran.json == {
+        "schema": "evalset-sql/1",
+        "columns": ["agent", "model", "n", "mean"],
+        "rows": [
+            {"agent": agent, "model": model, "n": 10, "mean": 0.5}
+            for agent in ("+new", "base")
+            for model in ("large", "small")
+        ],
+    }
     table = steelyard("evalset", "sql", "latest", query).out.splitlines()
     assert table[0].split() == ["agent", "model", "n", "mean"]
     text = steelyard("evalset", "sql", "latest", query, "--format", "csv").out
@@ -185,7 +189,7 @@ def test_rows_are_asked_in_sql(steelyard: Run, nightly: OpenedSet) -> None:
 
 def test_a_metric_has_a_column_of_its_own(steelyard: Run, nightly: OpenedSet) -> None:
     query = "select min(metric_quality) as low, max(metric_quality) as high from rows"
-    assert steelyard("evalset", "sql", "latest", query, "--json").json == [
+    assert steelyard("evalset", "sql", "latest", query, "--json").json["rows"] == [
         {"low": -1.5, "high": 2.0}
     ]
 
@@ -266,7 +270,7 @@ def test_the_documented_query_gives_the_reports_figures(steelyard: Run, project:
     page = (Path(__file__).parents[2] / "docs" / "eval-set-reports.md").read_text()
     block = page.split("```sql\n")[1].split("```")[0].replace("'rows.parquet'", "rows")
     query = block[block.index("select") :]
-    asked = steelyard("evalset", "sql", "latest", query, "--json").json
+    asked = steelyard("evalset", "sql", "latest", query, "--json").json["rows"]
     told = steelyard("evalset", "report", "latest", "--json").json["combinations"]
     assert [one["agent"] for one in asked] == [one["agent"] for one in told]
     for ours, theirs in zip(asked, told, strict=True):

@@ -30,7 +30,8 @@ def sql(set_: str, query: str, form: str, with_flagged: bool, as_json: bool, deb
     rows = Export(find_set(set_, results_dir()), with_flagged=with_flagged)
     answer = ask(rows, query)
     if as_json or form == "json":
-        print_json([dict(zip(answer.columns, row, strict=True)) for row in answer.rows])
+        rows_json = [dict(zip(answer.columns, row, strict=True)) for row in answer.rows]
+        print_json({"schema": "evalset-sql/1", "columns": list(answer.columns), "rows": rows_json})
     elif form == "csv":
         say(csv_text([answer.columns, *answer.rows]).rstrip("\n"))
     else:

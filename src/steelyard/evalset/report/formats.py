@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _SCOPES: Final = ("whole", "agent", "pack", "model", "combination", "cell")
 CSV_COLUMNS: Final = (
     "scope", "pack", "agent", "model", "repeat", "matrix_key", "metric", "estimator", "value",
-    "low", "high", "interval_method", "cases", "clusters", "note", "official",
+    "low", "high", "interval_method", "cases", "clusters", "note", "official_value",
     "failures_as_zero", "worst", "best", "planned", "counted", "excluded", "missing",
     "cost_usd", "known_cost_usd", "cost_usd_per_attempt", "p50_s", "p95_s",
     *(outcome.value for outcome in Outcome),
