@@ -234,7 +234,7 @@ async def _attempts(image: str, running: fixtures.Engine, count: int) -> Iterato
 
     def there() -> tuple[int, int, int]:
         temporary = sum(1 for _ in Path(tempfile.gettempdir()).iterdir())
-        return len(running.conmon_pids()), me.num_fds(), temporary
+        return len(running.helper_pids()), me.num_fds(), temporary
 
     async def attempt() -> None:
         session = await environment.open(OpenRequest("bench-attempt"))

@@ -15,6 +15,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.containers import engines
+
 SETTINGS = """\
 [containers]
 default_ulimits=["nofile=20000:20000","nproc=4096:4096"]
@@ -43,7 +45,7 @@ def variables(folder: Path) -> dict[str, str]:
 
 def keep(folder: Path) -> None:
     (folder / "containers.conf").write_text(SETTINGS)
-    with (folder / "service.log").open("wb") as log:
+    with (folder / "service.log").open("ab") as log:
         service = subprocess.Popen(
             [*podman(folder), "system", "service", "--time=0", f"unix://{folder}/engine.sock"],
             env=variables(folder), stdin=subprocess.DEVNULL, stdout=log, stderr=log,
@@ -67,11 +69,25 @@ def keep(folder: Path) -> None:
         # The storage's own mounts go with the last; a lazy one leaves nothing to remove.
         subprocess.run(["umount", "-l", str(folder / "root" / "overlay")],
                        capture_output=True, check=False)  # fmt: skip
-        shutil.rmtree(folder, ignore_errors=True)
+        remove(folder)
 
 
-def of_folder(folder: Path) -> list[int]:
-    """List the `conmon` processes of this engine: their words name its folder."""
+def remove(folder: Path) -> None:
+    """Remove an engine's folder, the file `users` last: until then nobody can join it."""
+    for path in folder.iterdir():
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path, ignore_errors=True)
+        elif path.name != "users":
+            path.unlink()
+    (folder / "users").unlink()
+    folder.rmdir()
+    # A user that was killed has left it.
+    with engines.one_at_a_time(folder.with_suffix(".lock")) as lock:
+        lock.unlink()
+
+
+def of_folder(folder: Path, program: str = "conmon") -> list[int]:
+    """List the helpers of this engine, by default podman's: their words name its folder."""
     found = []
     for process in Path("/proc").iterdir():
         if not process.name.isdigit():
@@ -81,7 +97,7 @@ def of_folder(folder: Path) -> list[int]:
         except OSError:
             continue
         names_it = any(os.fsencode(folder) in word for word in words)
-        if words[0].endswith(b"conmon") and names_it:
+        if words[0].endswith(program.encode()) and names_it:
             found.append(int(process.name))
     return found
 

@@ -18,6 +18,7 @@ from steelyard.environments.docker.images import ImageFault
 from steelyard.environments.docker.params import DockerParams
 from steelyard.environments.docker.provider import Docker
 from tests.containers import images
+from tests.containers.engines import ServedEngine
 from tests.containers.fixtures import Engine
 
 pytestmark = pytest.mark.integration
@@ -46,15 +47,8 @@ def _open(request: OpenRequest, *argv: str, **params: object) -> str:
     return asyncio.run(_opened(Docker(made), request, *argv))
 
 
-def _images_of(engine: Engine, step: str) -> list[str]:
-    """Give the images in whose history a step stands: others make theirs at the same time."""
-    ids = set(engine.podman("images", "-a", "-q", "--no-trunc").split())
-    told = {one: engine.podman("history", "--no-trunc", one, check=False) for one in ids}
-    return [one for one, history in told.items() if step in history]
-
-
 def test_an_image_is_built_once_for_all_who_ask(
-    docker_host: str, container_engine: Engine, busybox_image: str, tmp_path: Path
+    docker_host: str, container_engine: ServedEngine, busybox_image: str, tmp_path: Path
 ) -> None:
     steps = f"FROM {busybox_image}\nRUN cat /proc/sys/kernel/random/uuid > /built\nCOPY in /in\n"
     (tmp_path / "context").mkdir()
@@ -76,25 +70,27 @@ def test_an_image_is_built_once_for_all_who_ask(
     assert len(said) == 1, said
     assert said.pop().endswith("copied")
     name = f"{BUILT}:{build.digest[:40]}"
-    assert container_engine.podman("images", "-q", name).count("\n") == 1
-    container_engine.podman("rmi", name)
+    named = [one for one in container_engine.told("/images/json") if name in one["RepoTags"]]
+    assert len(named) == 1
+    assert named[0]["Id"] in container_engine.images_with("random/uuid > /built")
+    status, said = container_engine.call("DELETE", f"/images/{name}")
+    assert status == 200, said
 
 
 def test_a_failed_build_shows_its_last_lines_and_leaves_no_image(
-    docker_host: str, container_engine: Engine, busybox_image: str, tmp_path: Path
+    docker_host: str, container_engine: ServedEngine, busybox_image: str, tmp_path: Path
 ) -> None:
     steps = f"FROM {busybox_image}\nRUN echo failing > /a\nRUN echo the reason is this; exit 3\n"
     with pytest.raises(ImageFault, match="the reason is this") as caught:
         _open(OpenRequest("fails", build=_build(tmp_path / "c", steps)))
     assert "Dockerfile failed" in str(caught.value)
-    assert _images_of(container_engine, "echo failing") == []
+    assert container_engine.images_with("echo failing") == []
 
 
 def test_a_cancelled_build_leaves_nothing(
-    docker_host: str, container_engine: Engine, busybox_image: str, tmp_path: Path
+    docker_host: str, container_engine: ServedEngine, busybox_image: str, tmp_path: Path
 ) -> None:
     steps = f"FROM {busybox_image}\nRUN echo cancelled > /a\nRUN sleep 8\n"
-    containers = ("ps", "-a", "--external", "--format", "{{.Command}}")  # others' builds end, too
     request = OpenRequest("cancelled", build=_build(tmp_path / "c", steps))
 
     async def cancelled() -> None:
@@ -103,9 +99,9 @@ def test_a_cancelled_build_leaves_nothing(
                 await _opened(Docker(DockerParams()), request)
 
     asyncio.run(cancelled())
-    assert _images_of(container_engine, "echo cancelled") == []
+    assert container_engine.images_with("echo cancelled") == []
     deadline = time.monotonic() + 20
-    while "buildah" in (left := container_engine.podman(*containers)):
+    while left := container_engine.building():  # others' builds end, too
         assert time.monotonic() < deadline, left
         time.sleep(0.2)
 
@@ -129,7 +125,7 @@ def test_an_image_whose_loader_complains_at_every_start_is_used_all_the_same(
 
 @pytest.mark.parametrize("step", ["sleep 4711", "yes"], ids=["hangs", "floods"])
 def test_a_step_that_never_ends_is_ended_with_its_build(
-    step: str, docker_host: str, container_engine: Engine, busybox_image: str, tmp_path: Path
+    step: str, docker_host: str, container_engine: ServedEngine, busybox_image: str, tmp_path: Path
 ) -> None:
     """podman lets it run on, and one that prints waits for ever for a reader that has gone."""
     steps = f"FROM {busybox_image}\nRUN echo endless-{step}; {step}\n"
@@ -138,12 +134,11 @@ def test_a_step_that_never_ends_is_ended_with_its_build(
         _open(OpenRequest("endless", build=build))
     mark = f"steelyard-build-{build.digest[:24]}".encode()
     assert [pid for pid in reap._pids() if reap._is_marked(pid, mark)] == []
-    containers = ("ps", "-a", "--external", "--format", "{{.Command}}")  # others' builds end, too
     deadline = time.monotonic() + 90
-    while "buildah" in (left := container_engine.podman(*containers)):
+    while left := container_engine.building():  # others' builds end, too
         assert time.monotonic() < deadline, left
         time.sleep(0.2)
-    assert _images_of(container_engine, f"endless-{step}") == []
+    assert container_engine.images_with(f"endless-{step}") == []
 
 
 def test_what_a_killed_process_was_building_is_ended_by_who_builds_it_next(

@@ -16,6 +16,7 @@ import pytest
 from steelyard.components.environment import EnvironmentFault, OpenRequest
 from steelyard.environments.docker.params import DockerParams
 from steelyard.environments.docker.provider import Docker
+from tests.containers.engines import ServedEngine
 from tests.containers.fixtures import Engine
 
 pytestmark = pytest.mark.integration
@@ -37,23 +38,32 @@ asyncio.run(main())
 """
 
 
-def _containers(engine: Engine, token: str) -> list[str]:
+def _containers(engine: ServedEngine, token: str) -> list[str]:
     """List the containers whose token begins so."""
-    form = '{{index .Labels "steelyard.token"}} {{.ID}}'
-    lines = engine.podman("ps", "-a", "--no-trunc", "--format", form).splitlines()
-    return [line.split()[1] for line in lines if line.startswith(token)]
+    listed = engine.told("/containers/json?all=1")
+    return [
+        one["Id"] for one in listed if one["Labels"].get("steelyard.token", "").startswith(token)
+    ]
 
 
-def _helpers(engine: Engine, containers: set[str]) -> list[int]:
-    """List the conmon processes of containers."""
+def _helpers(engine: ServedEngine, containers: set[str]) -> list[int]:
+    """List the engine's own processes for containers: podman's are `conmon`."""
     found = []
-    for pid in engine.conmon_pids():
+    for pid in engine.helper_pids():
         try:
             if containers & set(psutil.Process(pid).cmdline()):
                 found.append(pid)
         except psutil.NoSuchProcess:
             continue
     return found
+
+
+def _assert_no_helpers(engine: ServedEngine, containers: set[str]) -> None:
+    """Give each the time to say its last word after its container; podman's would stay minutes."""
+    deadline = time.monotonic() + 15
+    while left := _helpers(engine, containers):
+        assert time.monotonic() < deadline, left
+        time.sleep(0.1)
 
 
 def test_two_hundred_attempts_leave_nothing(
@@ -95,7 +105,7 @@ def test_two_hundred_attempts_leave_nothing(
     assert after - before <= 12, (before, after)
     assert len(seen) == 200
     assert not _containers(container_engine, "leak-")
-    assert not _helpers(container_engine, seen)
+    _assert_no_helpers(container_engine, seen)
     assert container_engine.podman("volume", "ls", "-q") == ""
 
 
@@ -104,7 +114,7 @@ def _id_of(session: object) -> set[str]:
 
 
 def test_what_a_killed_driver_left_is_found_and_ended_by_its_token_alone(
-    docker_host: str, container_engine: Engine, busybox_image: str
+    docker_host: str, container_engine: ServedEngine, busybox_image: str
 ) -> None:
     driver = subprocess.Popen([sys.executable, "-c", KILLED, busybox_image], stdout=subprocess.PIPE)
     with driver:
@@ -114,6 +124,7 @@ def test_what_a_killed_driver_left_is_found_and_ended_by_its_token_alone(
         os.kill(driver.pid, signal.SIGKILL)
     containers = set(_containers(container_engine, "killed-driver"))
     assert len(containers) == 2
+    assert _helpers(container_engine, containers)
 
     async def ended(token: str) -> list[str]:
         environment = Docker(DockerParams())
@@ -130,11 +141,11 @@ def test_what_a_killed_driver_left_is_found_and_ended_by_its_token_alone(
     (other,) = _containers(container_engine, "killed-driver")
     assert other in containers, "the other session was not to be touched"
     asyncio.run(ended("killed-driver-not-this"))
-    assert not _helpers(container_engine, containers)
+    _assert_no_helpers(container_engine, containers)
 
 
 def test_an_open_that_is_cancelled_at_any_point_leaves_no_container(
-    docker_host: str, container_engine: Engine, busybox_image: str
+    docker_host: str, container_engine: ServedEngine, busybox_image: str
 ) -> None:
     async def cancelled() -> None:
         environment = Docker(DockerParams(image=busybox_image))

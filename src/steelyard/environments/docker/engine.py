@@ -183,7 +183,12 @@ class Engine:
         finally:
             if stream._resp is not None and not stream._closed and stream._resp.connection is None:
                 stream._closed = True  # lost already; its own `close` would stumble
+            transport = None if stream._closed else _transport(stream)
             await stream.close()
+            if transport is not None:
+                # Closed alone it would wait, beyond the loop's end, to send what nobody reads:
+                # Docker leaves the connection open for that as long as the container is there.
+                transport.abort()
 
     def _broke_off(self, error: Exception) -> str:
         return f"the engine at {self.host} does not answer: {error or type(error).__name__}"
@@ -211,14 +216,17 @@ class Connection:
         try:
             for start in range(0, len(data), CHUNK_BYTES):
                 await self._stream.write_in(data[start : start + CHUNK_BYTES])
-            response = self._stream._resp
-            connection = None if response is None else response.connection
-            transport = None if connection is None else connection.transport
+            transport = _transport(self._stream)
             # aiodocker can only close both ways at once: the answer would be lost.
             if transport is not None and transport.can_write_eof():
                 transport.write_eof()
         except (ConnectionError, RuntimeError, AssertionError):
             return
+
+
+def _transport(stream: Stream) -> asyncio.Transport | None:
+    connection = None if stream._resp is None else stream._resp.connection
+    return None if connection is None else connection.transport
 
 
 async def _refusal(response: aiohttp.ClientResponse) -> str:
