@@ -192,3 +192,18 @@ def test_an_agent_with_a_model_that_has_not_begun_has_no_official_score(tmp_path
     head = row.headline or {}
     assert (head["official"], head["failures_as_zero"]) == (None, 0.5)
     assert (head["coverage"]["planned"], head["coverage"]["missing"]) == (4, 2)
+
+
+@pytest.mark.parametrize("changes", [{"elapsed_s": "x"}, {"elapsed_s": []}, {"running": "many"}])
+@pytest.mark.parametrize("outcome", ["completed", None])
+def test_a_snapshot_with_nonsense_says_nothing(
+    changes: dict[str, Any], outcome: str | None, tmp_path: Path
+) -> None:
+    root = a_set(tmp_path)
+    for file in root.glob("cells/*/*/progress.json"):
+        known = json.loads(file.read_text()) | {"outcome": outcome}
+        file.write_text(json.dumps(known | changes))
+    for status in OpenedSet(root).statuses():
+        assert status.state == "completed"
+        assert status.elapsed_s in (0.0, 60.0)
+        assert status.running == 0

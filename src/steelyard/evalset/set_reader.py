@@ -22,6 +22,7 @@ from steelyard.evalset.set_document import SET_SCHEMA, SetCell, SetDocument
 from steelyard.evalset.states import CellState, SetState
 from steelyard.evalset.submissions import Submission
 from steelyard.results.documents import RunUnreadable
+from steelyard.results.json_values import count, seconds
 from steelyard.results.layout import RunFiles
 from steelyard.results.lock import is_alive
 from steelyard.results.newest import newest_of, runs_below
@@ -179,7 +180,7 @@ class OpenedSet:
             planned=progress.get("planned"),
             outcomes=_outcomes(progress),
             cost_usd=progress.get("cost_usd"),
-            elapsed_s=float(progress.get("elapsed_s") or 0.0),
+            elapsed_s=_elapsed_s(progress),
             metrics=metrics,
             reason=progress.get("reason"),
             snapshot=progress,
@@ -200,9 +201,9 @@ def _unfinished(cell: SetCell, root: Path, progress: Mapping[str, Any]) -> CellS
             root,
             planned=progress.get("planned"),
             outcomes=_outcomes(progress),
-            running=int(progress.get("running") or 0),
+            running=_running(progress),
             cost_usd=progress.get("cost_usd", 0.0),
-            elapsed_s=float(progress.get("elapsed_s") or 0.0),
+            elapsed_s=_elapsed_s(progress),
             snapshot=progress,
         )
     try:
@@ -220,10 +221,23 @@ def _unfinished(cell: SetCell, root: Path, progress: Mapping[str, Any]) -> CellS
         planned=ledger.planned,
         outcomes=ledger.outcomes,
         cost_usd=progress.get("cost_usd"),
-        elapsed_s=float(progress.get("elapsed_s") or 0.0),
+        elapsed_s=_elapsed_s(progress),
         metrics=_json_file(RunFiles(root).metrics),
         snapshot=progress,
     )
+
+
+def _elapsed_s(progress: Mapping[str, Any]) -> float:
+    """Anybody may have edited it: what is no time is none."""
+    with suppress(TypeError, ValueError):
+        return seconds(progress.get("elapsed_s"))
+    return 0.0
+
+
+def _running(progress: Mapping[str, Any]) -> int:
+    with suppress(TypeError, ValueError):
+        return count(progress.get("running"))
+    return 0
 
 
 def _outcomes(progress: Mapping[str, Any]) -> dict[Outcome, int]:
