@@ -11,7 +11,16 @@ import pytest
 from steelyard.evalset.comparison_text import MAX_COMMENT_CHARS
 from steelyard.evalset.set_document import SetCell
 from steelyard.results.records import AttemptRecord
-from tests.evalset.sets import LATENCY, PASSED, a_record, digest, fatal, verdicts, write_set
+from tests.evalset.sets import (
+    CREATED_AT,
+    LATENCY,
+    PASSED,
+    a_record,
+    digest,
+    fatal,
+    verdicts,
+    write_set,
+)
 from tests.results.test_junit import parsed
 
 Run = Callable[..., Any]
@@ -234,6 +243,18 @@ def test_junit_has_a_failure_for_each_case_that_is_worse(
         ("refunds / worse", "8"), ("refunds / better", "0"), ("refunds / same", "0"),
         ("gates", "1"),
     ]  # fmt: skip
+    assert {suite.get("timestamp") for suite in suites[:3]} == {CREATED_AT[:19]}
+
+
+def test_a_worse_case_of_an_unchanged_combination_fails_no_suite(
+    steelyard: Run, project: Path
+) -> None:
+    sets = two_sets(project, {"a": steady(6)}, {"a": steady(5)})
+    steelyard("evalset", "compare", *sets, "--junit", "compare.xml")
+    text = (project / "compare.xml").read_text()
+    (suite,) = parsed([text])
+    assert (suite.get("failures"), suite.get("skipped")) == ("0", "1")
+    assert "was 1, is 0, and the combination is unchanged" in text
 
 
 def test_a_comment_stays_short_however_much_changed(steelyard: Run, project: Path) -> None:

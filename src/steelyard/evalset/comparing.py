@@ -117,6 +117,8 @@ class SetComparison:
     """Attempts counted and planned of all that the base has, shared or not."""
     now_counted: tuple[int, int | None]
     warnings: tuple[str, ...]
+    created_at: str = ""
+    """When the later one was made, in UTC."""
 
     def of(self, verdict: Verdict) -> list[ComparedCombination]:
         """Give the combinations of one verdict."""
@@ -161,6 +163,7 @@ def compare_sets(
         (base.report.whole.counted, base.report.whole.planned),
         (this.report.whole.counted, this.report.whole.planned),
         tuple(_warnings(adjusted, base, this)),
+        this.opened.document.created_at,
     )
 
 

@@ -26,7 +26,7 @@ from steelyard.results.comparison_text import (
 )
 from steelyard.results.figures import figure, signed
 from steelyard.results.gates import GateResult
-from steelyard.results.junit import JunitCase, JunitSuite, suites_junit
+from steelyard.results.junit import JunitCase, JunitSuite, suites_junit, timestamp_of
 
 COMPARE_SCHEMA: Final = "evalset-compare/1"
 MAX_ROWS: Final = 40
@@ -73,18 +73,23 @@ def comparison_markdown(found: SetComparison, gates: Sequence[GateResult]) -> st
 
 
 def comparison_junit(found: SetComparison, gates: Sequence[GateResult]) -> Iterator[str]:
-    """Give a suite for each combination: a test is a case, a failure where it is worse."""
+    """Give a suite for each combination: a test is a case, a failure where it is worse.
+
+    Where the combination as a whole did not get worse, a worse case is skipped, and says so.
+    """
 
     def suites() -> Iterator[tuple[JunitSuite, list[JunitCase]]]:
         for one in found.combinations:
             worse = {change.case: change for change in one.changes if change.gain < 0}
+            is_no_loss = one.verdict in (Verdict.UNCHANGED, Verdict.IMPROVED)
+            as_a_whole = f", and the combination is {one.verdict.value}" if is_no_loss else ""
             better = [change for change in one.changes if change.gain > 0]
             cases = [
                 JunitCase(
                     case,
-                    verdict="failure",
+                    verdict="skipped" if is_no_loss else "failure",
                     kind="worse",
-                    message=f"was {change.was:g}, is {change.now:g}",
+                    message=f"was {change.was:g}, is {change.now:g}{as_a_whole}",
                 )
                 for case, change in worse.items()
             ]
@@ -101,6 +106,7 @@ def comparison_junit(found: SetComparison, gates: Sequence[GateResult]) -> Itera
                 JunitSuite(
                     one.name,
                     f"{found.set_id} against {found.base_id}",
+                    timestamp_of(found.created_at),
                     properties={
                         "verdict": one.verdict.value,
                         "difference": None if one.difference is None else one.difference.value,

@@ -271,7 +271,12 @@ def _text(value: object) -> str:
 
 def _timestamp(document: Mapping[str, Any]) -> str:
     """Give when a run began, in UTC without a zone, as the schemas want it."""
-    found = str(document.get("created_at") or "")[:19]
+    return timestamp_of(str(document.get("created_at") or ""))
+
+
+def timestamp_of(created_at: str) -> str:
+    """Give a time in UTC without a zone, as the schemas want it; 1970 where there is none."""
+    found = created_at[:19]
     return found if re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d", found) else _NO_TIME
 
 

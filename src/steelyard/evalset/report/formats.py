@@ -16,6 +16,7 @@ from steelyard.evalset.report.report import ReadSet, Row
 from steelyard.evalset.report.report_text import report_sections
 from steelyard.evalset.safe_csv import safe_cell
 from steelyard.results.comparison_text import markdown_text, text_lines
+from steelyard.results.consumption import without_noise
 from steelyard.results.junit import launch_junit
 from steelyard.results.lines import json_bytes
 
@@ -111,8 +112,9 @@ def _csv_row(scope: str, row: Row, score: Mapping[str, Any]) -> tuple[object, ..
         estimate.get("interval_method"), estimate.get("tasks"), estimate.get("clusters"),
         estimate.get("note") or row.note, score.get("official"), score.get("failures_as_zero"),
         worst, best, row.planned, coverage.get("counted"), coverage.get("excluded"),
-        coverage.get("missing"), row.cost_usd, row.known_usd, cost.get("value"), row.p50_s,
-        row.p95_s, *(row.outcomes.get(outcome, 0) for outcome in Outcome),
+        coverage.get("missing"), without_noise(row.cost_usd), without_noise(row.known_usd),
+        cost.get("value"), row.p50_s, row.p95_s,
+        *(row.outcomes.get(outcome, 0) for outcome in Outcome),
     )  # fmt: skip
 
 
