@@ -17,7 +17,7 @@ from steelyard.fix.schema.reading import Breach
 from steelyard.fix.schema.spec import Spec
 from steelyard.fix.schema.words import path_keys, paths_meet
 
-MAX_ENGINE_SEED: Final = 2**31 - 1
+MAX_ENGINE_SEED: Final = 2**63 - 1
 """The seeds that an evaluation's `execution.seed` takes."""
 
 
