@@ -104,9 +104,6 @@ LOADED: dict[str, tuple[Callable[[Path], object], Sequence[str], Sequence[str]]]
     "an unknown variable": (
         _prompt, (), ["bad/pack.yaml:4:9 prompt", "reads 'qq'", "the cases have: a, id, q"],
     ),
-    "an unknown task": (
-        _same, ("--sample-ids", "c9"), ["execution.sample_ids", "no task 'c9'", "5 tasks"],
-    ),
     "no tasks after filters": (
         _same, ("--exclude-ids", "c0,c1,c2,c3,c4"),
         ["no tasks are left of 5", "loosen sample_ids, exclude_ids, shard or limit"],
@@ -150,3 +147,11 @@ def test_a_request_whose_tasks_cannot_be_loaded_does_not_stop_the_other(project:
     ran = steelyard(project, "launch", "o.yaml", "--json", status=1)
     assert ran.json["outcome"] == "partial_failure"
     assert [request["outcome"] for request in ran.json["requests"]] == ["failed", "completed"]
+
+
+def test_an_unknown_task_is_said_before_anything_is_made(project: Path) -> None:
+    write_pack(project / "bad")
+    ran = steelyard(project, "run", "./bad", "oracle", "none", "--sample-ids", "c9", status=2)
+    assert "--sample-ids: there is no task 'c9'" in ran.err
+    assert "there are c0, c1, c2, c3, c4" in ran.err
+    assert not (project / "results").exists()

@@ -60,9 +60,9 @@ def test_any_id_can_be_chosen_and_is_shown_without_touching_the_terminal(
     assert (record.task_id, record.outcome) == (task_id, Outcome.SCORED)
     other = steelyard(
         project, "run", "./ids", "oracle", "none", "--sample-ids", json.dumps([task_id + "?"]),
-        status=1,
+        status=2,
     )  # fmt: skip
-    assert "there is no task" in other.out
+    assert "there is no task" in other.err
     assert "\x1b" not in other.out + other.err
 
 

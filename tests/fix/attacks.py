@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import subprocess
+import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -117,3 +118,18 @@ def running(marker: str) -> list[int]:
         except OSError:
             continue
     return found
+
+
+FOUND = 999.0
+"""What a candidate answers that reached what it should not."""
+
+
+def reaches(code: str) -> dict[str, str]:
+    """Give a candidate whose answer is 999 where `code` raises nothing and sets no `found = 0`."""
+    body = textwrap.indent(textwrap.dedent(code), "        ")
+    return {
+        "src/app.py": f"def answer():\n    found = 1\n    try:\n{body}\n"
+        "    except Exception as error:\n        import sys\n"
+        "        print(repr(error), file=sys.stderr)\n        return 1\n"
+        "    return 999 if found else 1\n"
+    }

@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import subprocess
+from contextlib import chdir
 from pathlib import Path
 from typing import Any
 
@@ -212,10 +213,8 @@ def test_devices_fifos_sockets_and_hard_links_are_refused_at_once(tmp_path: Path
     world = World(tmp_path / "w")
     worktree = world.candidate()
     os.mkfifo(worktree / "src/fifo")
-    os.chdir(worktree / "src")
-    with socket.socket(socket.AF_UNIX) as listener:
+    with chdir(worktree / "src"), socket.socket(socket.AF_UNIX) as listener:
         listener.bind("socket")
-    os.chdir(tmp_path)
     secret = tmp_path / "secret"
     secret.write_text("not the candidate's\n")
     os.link(secret, worktree / "src/hard")
@@ -249,10 +248,8 @@ def test_row_15_the_result_is_not_a_plain_file(tmp_path: Path, kind: str) -> Non
     else:
         import socket
 
-        os.chdir(folder)
-        with socket.socket(socket.AF_UNIX) as listener:
+        with chdir(folder), socket.socket(socket.AF_UNIX) as listener:
             listener.bind("result.json")
-        os.chdir(tmp_path)
     if kind in ("link", "hard link"):
         assert json.loads(path.read_text())["metrics"]["answer"] == CHEAT, (
             "a plain read believes it"

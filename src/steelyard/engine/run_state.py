@@ -227,8 +227,8 @@ class RunState:
             why = self.carry.refused.pop((start.task, start.attempt), None)
             record = without_saved(record, why)
         self.keep(start.task, record, spent=result.usage)
-        if is_cheap(result):
-            self.journal.flush_soon()
+        if flight.steps is None and is_cheap(result):
+            self.journal.flush_soon()  # a log of steps goes, below, once its record is written
         else:
             self.journal.flush()
         self.end_steps(flight, is_kept=alone.trajectory is not None)
