@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -58,7 +58,7 @@ print(json.dumps(found))
 """
 """Run with the path of a file of the host that nothing inside may see."""
 
-_REFUSED: Final = frozenset({"EPERM", "EACCES", "ENOENT", "EROFS", "ENOSYS", "ENOSPC"})
+REFUSED: Final = frozenset({"EPERM", "EACCES", "ENOENT", "EROFS", "ENOSYS", "ENOSPC"})
 _REFUSED_ATTEMPTS: Final = (
     "remount",
     "mount",
@@ -88,7 +88,17 @@ def weaknesses(output: bytes, *, network_open: bool, python: Path) -> list[str]:
         return [f"the probe said nothing that can be read ({type(error).__name__}: {error})"]
 
 
-def _judge(found: Mapping[str, Any], network_open: bool, python: Path) -> list[str]:
+def walls_that_gave(
+    found: Mapping[str, Any], attempts: Iterable[str], refused: Collection[str]
+) -> list[str]:
+    """Say what a probe within namespaces could do that nothing in them may; mostly nothing.
+
+    Args:
+        found: what the probe said: capabilities, `NoNewPrivs`, `Seccomp`, `uid`, `first_process`,
+            and the answer to each attempt.
+        attempts: what it tried.
+        refused: the answers that are refusals.
+    """
     weak = [
         f"{name} is {found[name]:#x}, not 0"
         for name in ("CapEff", "CapPrm", "CapBnd", "CapInh", "CapAmb")
@@ -102,15 +112,20 @@ def _judge(found: Mapping[str, Any], network_open: bool, python: Path) -> list[s
         weak.append("programs are root inside")
     weak += [
         f"{name} was answered {found[name]}, not refused"
-        for name in _REFUSED_ATTEMPTS
-        if found[name] not in _REFUSED
+        for name in attempts
+        if found[name] not in refused
     ]
+    if found["first_process"] != "bwrap":
+        weak.append(f"process 1 is {found['first_process']}: no process namespace of its own")
+    return weak
+
+
+def _judge(found: Mapping[str, Any], network_open: bool, python: Path) -> list[str]:
+    weak = walls_that_gave(found, _REFUSED_ATTEMPTS, REFUSED)
     if found["vsock"] != "EAFNOSUPPORT":
         weak.append(f"a vsock socket was answered {found['vsock']}")
     if not network_open and found["interfaces"] != ["lo"]:
         weak.append(f"network interfaces are visible: {', '.join(found['interfaces'])}")
-    if found["first_process"] != "bwrap":
-        weak.append(f"process 1 is {found['first_process']}: no process namespace of its own")
     if found["descriptors"]:
         weak.append(f"descriptors of ours leak in: {', '.join(found['descriptors'])}")
     unknown = set(found["root"]) - _ROOT - {python.parts[1]}

@@ -7,10 +7,10 @@ import json
 import secrets
 import shutil
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from steelyard.environments.sandbox_probe import REFUSED, walls_that_gave
 from steelyard.environments.tree_copy import remove_tree
 from steelyard.fix.runner_values import OverlayRefused, RunnerFault, Stage
 from steelyard.fix.sealed_tree import lay_out_files
@@ -65,7 +65,7 @@ with open("sealed", "a") as file:
     file.write("x")
 print(json.dumps(found))
 """
-_REFUSED: Final = frozenset({"EPERM", "EACCES", "ENOENT", "EROFS", "ENOSYS", "ENOSPC", "ENOTDIR"})
+_REFUSED: Final = REFUSED | {"ENOTDIR"}
 _ATTEMPTS: Final = (
     *("remount", "mount", "unshare", "write_usr", "write_root", "write_run", "write_sysctl"),
     *("read_canary", "read_shadow"),
@@ -132,28 +132,6 @@ def weaknesses(output: bytes) -> list[str]:
     Anything that cannot be read counts as a weakness.
     """
     try:
-        return _judged(json.loads(output))
+        return walls_that_gave(json.loads(output), _ATTEMPTS, _REFUSED)
     except (ValueError, KeyError, TypeError) as error:
         return [f"the probe said nothing that can be read ({type(error).__name__}: {error})"]
-
-
-def _judged(found: Mapping[str, Any]) -> list[str]:
-    weak = [
-        f"{name} is {found[name]:#x}, not 0"
-        for name in ("CapEff", "CapPrm", "CapBnd", "CapInh", "CapAmb")
-        if found[name]
-    ]
-    if found["NoNewPrivs"] != "1":
-        weak.append("new privileges can be gained")
-    if found["Seccomp"] != "2":
-        weak.append("no system-call filter is loaded")
-    if found["uid"] == 0:
-        weak.append("programs are root inside")
-    weak += [
-        f"{name} was answered {found[name]}, not refused"
-        for name in _ATTEMPTS
-        if found[name] not in _REFUSED
-    ]
-    if found["first_process"] != "bwrap":
-        weak.append(f"process 1 is {found['first_process']}: no process namespace of its own")
-    return weak

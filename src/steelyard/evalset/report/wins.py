@@ -25,7 +25,6 @@ from steelyard.stats.multiple import holm
 from steelyard.stats.paired import FEWER_RESAMPLES, RESAMPLES, Tally, wins_ties_losses
 
 _DIGITS: Final = 12
-NO_SCALE: Final = "the packs' metrics have no scale in common"
 
 
 @dataclass(frozen=True, slots=True)
