@@ -17,13 +17,17 @@ ROOT = HERE.parents[1]
 
 
 @pytest.mark.integration
-@pytest.mark.parametrize("name", ["test_attacks.py", "test_attacks_on_walls.py"])
-def test_every_row_holds_with_namespaces_off(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "names",
+    [("test_attacks.py",), ("test_attacks_on_walls.py", "test_trials_in_walls.py")],
+    ids=str,
+)
+def test_every_row_holds_with_namespaces_off(names: tuple[str, ...], tmp_path: Path) -> None:
     done = subprocess.run(
         [
             *without_namespaces(),
             *(sys.executable, "-m", "pytest", "-q", "-p", "no:xdist", "-p", "no:cacheprovider"),
-            *("--basetemp", str(tmp_path / "again"), str(HERE / name)),
+            *("--basetemp", str(tmp_path / "again"), *(str(HERE / name) for name in names)),
         ],
         env={**os.environ, "STEELYARD_ROWS_AGAIN": "1"},
         cwd=ROOT,
@@ -45,7 +49,8 @@ def test_every_row_holds_for_an_ordinary_user() -> None:
             [
                 *(*prefix, sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"),
                 *("-p", "no:xdist", "--basetemp", f"{variables['HOME']}/rows"),
-                *(str(HERE / "test_attacks_on_walls.py"), str(HERE / "test_subject.py")),
+                *(str(HERE / "test_attacks_on_walls.py"), str(HERE / "test_trials_in_walls.py")),
+                str(HERE / "test_subject.py"),
             ],
             env={**variables, "PYTHONPATH": str(ROOT / "src")},
             cwd=ROOT,
